@@ -126,6 +126,12 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("ahead: bytes are free a step too early", "while last[ends[gone]] < first[i]",
          "while last[ends[gone]] <= first[i]"),
     ]),
+    ("solver/uses/emit/ahead/addressed.py", "tests/solver/test_emit_ahead.py", [
+        ("addresses: no less than at first is tried", "        spare *= 2\n", "        spare = size\n"),
+    ]),
+    ("formulations/fusion/latency/timelines.py", "tests/solver/test_emit_ahead.py", [
+        ("addresses: transfers as before", "self.room - spare)", "self.room)"),
+    ]),
     ("solver/uses/emit/ahead/program.py", "tests/solver/test_emit_ahead.py", [
         ("ahead: the host joins inputs in its turn", "                    before.append(step)\n",
          "                    pass\n"),

@@ -273,6 +273,10 @@ class FusionPart(Part[Runs]):
         """The timeline with what makes its steps; None where nothing is prefetched."""
         return self.timelines.carried(runs, self.numbered(runs))
 
+    def spared(self, runs: Runs, spare: int) -> Runs:
+        """The same with its transfers in another order, which leaves so many bytes free beside what steps have."""
+        return replace(runs, queue=self.timelines.spared(runs, self.numbered(runs), spare))
+
     def least_time(self, runs: Runs) -> int:
         """What no order of the transfers of that timeline is below, in ticks."""
         return self.timelines.bound(runs, self.numbered(runs))

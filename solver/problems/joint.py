@@ -16,6 +16,7 @@ from formulations.fusion.latency.events import events
 from formulations.fusion.latency.timelines import MOST_MOVES, Carried
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import FusionFormulation, JointFormulation
+from formulations.fusion.schedule import Runs
 from formulations.pins import Pins, parse_pins
 from formulations.prefetch.stalls import stalls
 from formulations.tiling.tiling import read
@@ -39,6 +40,8 @@ from solver.problems.layers_figures import time_figures
 from solver.problems.memory import SIZES, memories, staircase
 from solver.problems.problem import Problem, Target
 from solver.problems.timeline import Timetable
+from solver.search.deciding import accepted
+from solver.search.loop import Answer, status_of
 from solver.show.common import Stay, by_row, residency, stacked, us
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
@@ -319,6 +322,14 @@ class SharedProblem(Problem):
         """The steps and transfers of a plan, as its queue has them; None if each step waits for its own."""
         (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
         return part.carried(plan.part.schedule)
+
+    def reordered(self, plan: Plan, part: FusionPart, runs: Runs) -> Plan:
+        """A plan with another order of its transfers, which has its own time."""
+        (row,), values = plan.parts, part.price(runs).measures
+        status = status_of({name: values[name] for name in plan.objectives}, row.bounds, empty=False)
+        said = Answer(runs, values, row.bounds, status, stats=row.stats, wall_s=row.wall_s)
+        kept = {name: getattr(plan, name) for name in ("engine", "engine_version", "options", "wall_s")}
+        return self.planned(self.question(plan), accepted([(part, said)]), 0.0, **kept)
 
     def stalls(self, plan: Plan) -> Sequence[Stall]:
         """The longest waits of steps for transfers, and what would have hidden each."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Mapping
 from functools import partial
@@ -17,9 +18,12 @@ from onnx import helper
 
 from formulations.clock import Clock
 from instances.errors import InputError
+from solver.calls.check import faults_of
 from solver.calls.solve import solve
 from solver.problems.joint import rows_of
 from solver.uses.emit import emit as compiling
+from solver.uses.emit.ahead import whole
+from solver.uses.emit.ahead.placing import most
 from solver.uses.emit.emit import Compiled, compile_model
 from tests.emitted import BUILDS, build_and_run
 from tests.onnx_models import model_of
@@ -86,6 +90,27 @@ def test_the_time_where_layers_begin_with_their_transfers(tmp_path: Path, monkey
     assert (other.plan.options.pins, "ahead.c" in other.files) == ((), False)
     assert other.time_ticks == sum(row.figures.ticks for row in rows_of(other.plan))
     assert made.time_ticks > (other.plan.measures or {})["time"]
+
+
+def test_a_plan_that_finds_no_addresses_gives_time_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found only where less is on chip than the plan has in its fullest step; the report says what it cost.
+
+    That is `one` with the weights of `two` beside it: 768 + 432 + 1,024 + 64 of 2,304 bytes.
+    """
+    least, placed = list[int](), whole.placed
+
+    def with_less(*objects: Any) -> Any:
+        least.append(int(most(objects[0], *objects[2:4]).max()))
+        return placed(*objects) if least[-1] < least[0] else None
+
+    monkeypatch.setattr(whole, "placed", with_less)
+    made = compiled(two(tmp_path), settings={"ocm_bytes": 2304, "ocm_banks": 0}, pins=["fuse=one..two", "strip=8"])
+    assert "ahead.c" in made.files
+    assert (least[0], least[-1], made.peak_bytes) == (2288, 2224, 2224)
+    assert re.fullmatch(r"transfers are ordered anew, .*addresses: [0-9.]+ % more time", made.notes[0])
+    assert made.plan.objective is not None
+    assert made.time_ticks == made.plan.objective.value == (made.plan.measures or {})["time"]
+    assert faults_of(made.plan) == []
 
 
 def test_a_pin_of_transfers_is_obeyed(tmp_path: Path) -> None:

@@ -175,15 +175,17 @@ class Timelines:
         demands, drafted = self.demands, self._drafts(runs, numbered)
         if drafted is None:
             return self._one_by_one(self._sources(numbered, demands.sizes(self.room)[:1] * len(numbered)))
-        some = drafted if demands.fixed or _small(drafted) else drafted[:FEW]
+        return self._ordered(drafted if demands.fixed or _small(drafted) else drafted[:FEW])
+
+    def _ordered(self, some: Sequence[_Drafted]) -> Laid:
+        """The best order of some that is found."""
+        demands = self.demands
         orders = [demands.order(one.draft) for one in some]
         best = min(range(len(some)), key=lambda k: quality(some[k].draft.clocks(*orders[k])))
-        return self._mended(some[best], *orders[best])
-
-    def _mended(self, drafted: _Drafted, order: Order, when: When) -> Laid:
-        if not self.demands.fixed and len(order) <= MENDED:
-            order, when = mended(drafted.draft, order, when)
-        return drafted.laid(order, when)
+        order, when = orders[best]
+        if not demands.fixed and len(order) <= MENDED:
+            order, when = mended(some[best].draft, order, when)
+        return some[best].laid(order, when)
 
     def resized(self, runs: Runs, numbered: Iterable[Numbered], clock: Clock) -> Laid:
         """The timeline of a plan, with sizes of transfers of their own for runs that wait, and those before them.
@@ -206,7 +208,20 @@ class Timelines:
                     best = min(best, self._draft(*_with(best, k, other)), key=lambda one: one.quality)
         if best is now:
             return laid
-        return min(laid, self._mended(best, *self.demands.order(best.draft)), key=lambda one: one.ticks)
+        return min(laid, self._ordered([best]), key=lambda one: one.ticks)
+
+    def spared(self, runs: Runs, numbered: Iterable[Numbered], spare: int) -> Queue:
+        """The best order of a queue's transfers that is found where so many bytes stay free beside what steps have.
+
+        Raises InputError for a plan without a queue.
+        """
+        if (queue := runs.queue) is None:
+            raise InputError("too many transfers: none is prefetched")
+        each = [*numbered]
+        sizes = _sizes(queue, len(each))
+        parts = [_part(*source) for source in self._sources(each, sizes)]
+        draft = Draft(joined(parts, self.demands.groups), self.room - spare)
+        return self._ordered([_Drafted(parts, draft, sizes)]).queue or queue
 
     def _one_by_one(self, sources: Iterable[Source]) -> Laid:
         """Each layer or group as one step, behind its loads and ahead of its stores."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from formulations.clock import Clock
-from formulations.fusion.latency.timelines import Carried
 from hwmodels.timeline.price import occupancy
 from instances.errors import InputError, OutputError
 from instances.machine.machine import Machine
@@ -25,9 +24,10 @@ from solver.ask.options import as_texts, check_time_limit, pick_machine
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
-from solver.problems.joint import SharedProblem, is_shared, rows_of
+from solver.problems.joint import is_shared, rows_of
 from solver.problems.layers import is_layers, layer_rows
-from solver.problems.registry import PROBLEMS, problem_of
+from solver.problems.registry import PROBLEMS
+from solver.uses.emit.ahead.addressed import addressed, carried, said_of
 from solver.uses.emit.ahead.program import AheadPlanned
 from solver.uses.emit.ahead.whole import check_seen
 from solver.uses.emit.meaning import Meaning
@@ -182,16 +182,7 @@ def _ahead(
     plan: Plan, network: Network, machine: Machine, runs: Sequence[AnyRun], meaning: Meaning | None
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """The files of a program whose transfers run ahead; raises InputError where it cannot be written."""
-    return AheadPlanned(network, machine, runs, meaning, carried=_carried(plan)).files()
-
-
-def _carried(plan: Plan) -> Carried:
-    """The steps and transfers of a plan of a whole network; raises InputError if there are too many for a queue."""
-    problem = problem_of(plan)
-    assert isinstance(problem, SharedProblem)
-    if (carried := problem.carried(plan)) is None:
-        raise InputError("too many transfers: none is prefetched")
-    return carried
+    return AheadPlanned(network, machine, runs, meaning, carried=carried(plan)).files()
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -322,6 +313,9 @@ def compile_model(
             if plan.status not in ("OPTIMAL", "FEASIBLE"):
                 reason = "; ".join(plan.conflicts[:3]) or "no plan"
                 raise InputError(f"model {os.fspath(model)}: {plan.status}: {reason}")
+            before = plan
+            if is_shared(plan) and transfers != "steps" and not one.never:
+                plan = addressed(plan, one.network, meaning, clock)
             files = files_of(plan, read, None, requantise, states, transfers)
         except InputError as error:
             if number == len(able):
@@ -331,7 +325,7 @@ def compile_model(
         else:
             break
     _write(folder, files)
-    notes = tuple(filter(None, (one.note, said)))
+    notes = tuple(filter(None, (one.note, said, said_of(before, plan))))
     figures = _figures(plan, "ahead.c" in files, one.waits)
     return Compiled(plan, tuple(sorted(files)), *figures, elements.said(), notes)
 
@@ -433,7 +427,7 @@ def _figures(plan: Plan, ahead: bool, waits: bool) -> tuple[int, int, int, int]:
         if ahead or waits:
             ticks = (plan.measures or {})["time"]
         if ahead:
-            peak = int(max(occupancy(_carried(plan).laid.timeline)))
+            peak = int(max(occupancy(carried(plan).laid.timeline)))
         return moved, peak, ticks, macs
     rows, measures = layer_rows(plan) if is_layers(plan) else (), plan.measures or {}
     peak = max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)

@@ -16,11 +16,17 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from instances.errors import InputError
+
 Ints = NDArray[np.int64]
 #: An address and so many units.
 Part = tuple[int, int]
 #: In steps, what is tried.
 _SPANS = (0, 2, 5, 10, 20, 35, 50, 100, 200, 500, 2**40)
+
+
+class NoAddresses(InputError):
+    """What lies on chip fits by its bytes, and finds no addresses."""
 
 
 def placed(size: Ints, unit: Ints, first: Ints, last: Ints, capacity: int) -> list[list[Part]] | None:

@@ -31,8 +31,9 @@ class AheadPlanned(NetworkPlanned):
 
     @cached_property
     def whole(self) -> Whole:
-        """What lies on chip."""
-        assert self.carried is not None
+        """What lies on chip; raises NoAddresses if that is all that is missing."""
+        if self.carried is None:
+            raise InputError("too many transfers: none is prefetched")
         for layer in self.found.layers:
             check_layer(layer)
         return Whole(self.chip, self.machine, self.carried)

@@ -29,7 +29,7 @@ from hwmodels.timeline.schedule import Load, Store
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.uses.emit.ahead.placing import Ints, most, placed
+from solver.uses.emit.ahead.placing import Ints, NoAddresses, most, placed
 from solver.uses.emit.ahead.placing import Part as Place
 from solver.uses.emit.groups import Part as Channels
 from solver.uses.emit.groups import as_read, filter_bytes
@@ -408,7 +408,7 @@ class Whole:
         return list(dict.fromkeys([*self.made.values(), *given]))
 
     def _place(self) -> None:
-        """Find addresses; raises InputError if none are found."""
+        """Find addresses; raises NoAddresses if none are found."""
         objects, tables = list[list[Place]](), list[Ints]()
         for one in (tensor for tensor in self.tensors if tensor.place is None):
             used = np.argwhere(one.last >= 0)
@@ -427,7 +427,7 @@ class Whole:
             rooms = (memory + memory * k // 64 for k in _MORE)
             more = next((n for n in rooms if placed(size, unit, first, last, n - base)), None)
             said = f": there are some in {more:,} (--memory), so plan with less" if more else ""
-            raise InputError(f"no addresses are found for its {len(objects):,} rows and filters in {memory:,}{said}")
+            raise NoAddresses(f"no addresses are found for its {len(objects):,} rows and filters in {memory:,}{said}")
         for parts, made in zip(objects, found, strict=True):
             parts += [(base + address, number) for address, number in made]
 
