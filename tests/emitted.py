@@ -200,6 +200,15 @@ def build_and_run(folder: Path, flags: str, *arguments: str, guarded: bool = Tru
     return run.stdout
 
 
+def built_both_ways(files: Mapping[str, str | bytes], folder: Path, flags: str = "-O0") -> dict[str, str]:
+    """Build a program whose transfers run ahead and run it: copies as early and as late as may be; what each prints."""
+    said = dict[str, str]()
+    for name, more in {"early": "", "late": " -DCERTILE_DMA_LATE"}.items():
+        write(files, folder / name)
+        said[name] = build_and_run(folder / name, flags + more, guarded=False)
+    return said
+
+
 def random_network(rng: random.Random, *, broadcast: bool = False) -> Network:
     """Convolutions of any kind, pools, sums, concatenations, and now and then a product of matrices at the end.
 

@@ -116,15 +116,32 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("solver/uses/emit/ahead/whole.py", "tests/solver/test_emit_ahead.py", [
         ("ahead: what is stored may go at once", "(one.released, one.limit - 1)", "(one.released, one.released)"),
         ("ahead: filters of one visit stay", "last = one.due if streamed else", "last = one.due if not streamed else"),
-        ("ahead: maps that are flattened have a row", "tensor.there((0, part.flat[0])", "tensor.there((0, 1)"),
+        ("ahead: maps that are flattened have a row", "tensor.part((0, part.flat[0])", "tensor.part((0, 1)"),
     ]),
     ("solver/uses/emit/ahead/files.py", "tests/solver/test_emit_ahead.py", [
-        ("ahead: filters are there when they may be loaded", "one.due <= step <= one.last",
-         "one.first <= step <= one.last"),
+        ("ahead: filters are there when they may be loaded", "part.due <= step <= part.last",
+         "part.first <= step <= part.last"),
     ]),
     ("solver/uses/emit/ahead/placing.py", "tests/solver/test_emit_ahead.py", [
         ("ahead: bytes are free a step too early", "while last[ends[gone]] < first[i]",
          "while last[ends[gone]] <= first[i]"),
+    ]),
+    ("solver/uses/emit/ahead/whole.py", "tests/solver/test_emit_ahead_nests.py", [
+        ("ahead: sums have no place of their own beside a result that stays",
+         "made.place = None if s in run.residents else self.sums[t]", "made.place = self.sums[t]"),
+        ("ahead: an input that comes again has one turn", "if not any(a.meets(b) for a, b in product(mine, there))",
+         "if True"),
+        ("ahead: filters of a nest stay until its end", "and move.due > one.due)", "and move.due > 10**6)"),
+    ]),
+    ("solver/uses/emit/ahead/files.py", "tests/solver/test_emit_ahead_nests.py", [
+        ("ahead: results lie as far apart as they are large", 'numbers = f"{unit}, {apart},',
+         'numbers = f"{unit}, {unit},'),
+        ("ahead: filters have the channels that are added", "work->wide + n - work->base",
+         "work->wide + n - work->low"),
+    ]),
+    ("formulations/fusion/work.py", "tests/solver/test_emit_ahead_nests.py", [
+        ("work: sums begin where channels do not", "opens=before == 0", "opens=low == 1"),
+        ("work: filters with all channels", "first + filters, low, low + number)", "first + filters)"),
     ]),
     ("solver/uses/emit/ahead/addressed.py", "tests/solver/test_emit_ahead.py", [
         ("addresses: no less than at first is tried", "        spare *= 2\n", "        spare = size\n"),

@@ -28,6 +28,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -521,6 +522,12 @@ class NestSteps:
         begins[1:] |= np.any([store > 0 for *_, store in self.moved], axis=0)[:-1]
         begins[0] = True
         return begins
+
+    @cached_property
+    def spans(self) -> list[slice]:
+        """The tiles of every step."""
+        marks = [*np.flatnonzero(self.begins).tolist(), self.tiled.count]
+        return [slice(*pair) for pair in pairwise(marks)]
 
     def part(self) -> Part:
         """A step for every tile that something is moved for, and all transfers."""

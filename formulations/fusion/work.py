@@ -4,16 +4,22 @@ Prices need ticks and bytes alone (`formulations.fusion.steps`); whoever carries
 example: a layer of 8 filters makes rows 0..3 in a visit, 4 of its filters stay. Its first step computes filters 0..3
 (they come to stay) and the first block of the others, 4..5; its second step filters 6..7. Transfers of a step's weights
 follow each other: first what is there for this step alone, then what stays.
+
+A step of a nest computes a box: rows of some filters, with some of the input channels (`low` to `high`). Where these
+are cut the sums of a box stay on chip from its first step, which `opens` them, to its last one, which `closes` them. An
+example: two halves of the channels, one after the other, two filters at a time; four steps, the first two open.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
+from formulations.fusion.orders import WHOLE
 from formulations.fusion.steps import GroupSteps, NestSteps, Part
 from hwmodels.timeline.schedule import Load
 from instances.errors import InputError
@@ -34,13 +40,41 @@ class Work(NamedTuple):
     last: int
     streamed: int = 0
     """So many of its last filters have weights that are there for this step alone."""
+    low: int = 0
+    high: int = WHOLE
+    """Input channels of a group of filters."""
+    opens: bool = True
+    closes: bool = True
+    """Whether sums begin, and become results."""
+
+
+class Brought(NamedTuple):
+    """Filters `first` to `last` that a transfer brings, of each input channels `low` to `high` (excluded)."""
+
+    first: int
+    last: int
+    low: int = 0
+    high: int = WHOLE
+
+
+class Tile(NamedTuple):
+    """Rows, channels and columns of an input or a result, as its layer counts them; each up to before the last."""
+
+    rows: tuple[int, int]
+    channels: tuple[int, int]
+    columns: tuple[int, int]
+
+    def meets(self, other: Tile) -> bool:
+        """Whether both have some element."""
+        each = zip(self, other, strict=True)
+        return all(a < d and c < b for (a, b), (c, d) in each)
 
 
 def work_of(source: GroupSteps | NestSteps) -> list[Work]:
     """Return what each step of a run computes.
 
     Raises InputError for runs whose steps are no whole rows of some filters: strips of columns, layers that take turns,
-    weights of which a part of a filter stays, nests that cut more than filters.
+    weights of which a part of a filter stays, nests that cut more than rows, filters and input channels.
     """
     return list(_of_nest(source) if isinstance(source, NestSteps) else _of_group(source))
 
@@ -74,14 +108,36 @@ def _of_group(steps: GroupSteps) -> Iterator[Work]:
 
 def _of_nest(steps: NestSteps) -> Iterator[Work]:
     layer, tiled = steps.layer, steps.tiled
-    cut = [d for d in "bnrcij" if len(tiled.trees[d].start[-1]) > 1]
-    if cut or (layer.g > 1 and layer.m > 1):
-        raise InputError(
-            f"{layer.name}: its nest cuts more than filters" if cut else f"{layer.name}: groups of filters"
-        )
-    _, channels = tiled.tiles("OUT", 0, "")
-    for begin, end in zip(begins := np.flatnonzero(steps.begins), [*begins[1:], len(channels)], strict=True):
-        yield Work(steps.number, 0, layer.r, 0, layer.c, int(channels[begin, 0]), int(channels[end - 1, 1]))
+    if cut := [d for d in "bcij" if len(tiled.trees[d].start[-1]) > 1]:
+        raise InputError(f"{layer.name}: its nest cuts {cut[0]}: more than rows, filters and input channels")
+    if any(load.any() for (operand, *_), _, load, _ in steps.moved if operand == "OUT"):
+        raise InputError(f"{layer.name}: partial sums leave the chip")
+    every, done = tiled.ranges(), dict[tuple[int, ...], int]()
+    volume = prod((stop - start for start, stop in every.values()), start=np.ones(tiled.count, np.int64))
+    for span in steps.spans:
+        box = {d: (int(start[span].min()), int(stop[span].max())) for d, (start, stop) in every.items()}
+        (g, h), (m, n), (low, high), rows = (box[d] for d in "gmnr")
+        whole = prod(stop - start for start, stop in box.values()) == int(volume[span].sum())
+        if not whole or (h - g > 1 and (n - m, high - low) != (layer.m, layer.n)):
+            raise InputError(f"{layer.name}: a step of its nest computes no rows of filters that follow each other")
+        filters = g * layer.m + m, (h - 1) * layer.m + n
+        before = done.get((*rows, *filters), 0)
+        done[*rows, *filters] = after = before + high - low
+        yield Work(
+            steps.number, *rows, 0, layer.c, *filters, 0, low, high, opens=before == 0, closes=after == layer.n
+        )  # fmt: skip
+    if any(count != layer.n for count in done.values()):
+        raise InputError(f"{layer.name}: steps of its nest add channels to parts of what others add to")
+
+
+def tiles_of(source: NestSteps, operand: str) -> list[Tile]:
+    """Return for every step of a nest what it fetches of its only input, if anything, or the result that it adds to."""
+    (part,) = (one for one, *_ in source.moved if one[0] == operand)
+    first, number = source.tiled.boxes(*part)["c"]
+    every = (*source.tiled.tiles(*part), np.stack([first, first + number], axis=1))
+    begins = [span.start for span in source.spans]
+    sides = ([(int(a), int(b)) for a, b in one[begins]] for one in every)
+    return [Tile(*tile) for tile in zip(*sides, strict=True)]
 
 
 def rows_of(source: GroupSteps) -> list[tuple[int, int]]:
@@ -90,12 +146,12 @@ def rows_of(source: GroupSteps) -> list[tuple[int, int]]:
     return [(int(begin), int(end)) for begin, end in np.concatenate(moves)]
 
 
-def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> list[tuple[int, int]]:
-    """Return the filters, first and before which last, that each transfer of a run brings; none of other operands.
+def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> list[Brought]:
+    """Return the filters that each transfer of a run brings; none of other operands.
 
     Raises InputError where they are no whole filters.
     """
-    found, mine = [(0, 0)] * len(part.moves), defaultdict[tuple[int, int], list[int]](list)
+    found, mine = [Brought(0, 0)] * len(part.moves), defaultdict[tuple[int, int], list[int]](list)
     for k, ((operand, t), one) in enumerate(zip(part.names, part.moves, strict=True)):
         if operand == "W" and isinstance(one, Load):
             mine[t, one.due].append(k)
@@ -104,7 +160,7 @@ def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> 
         if isinstance(source, NestSteps):
             if len(some) > 1:
                 raise InputError(f"{source.layer.name}: weights that other layers read stay on chip")
-            found[some[0]] = (step.first, step.last) if len(mine) > 1 else (work[0].first, work[-1].last)
+            found[some[0]] = _brought(source, due)
             continue
         each, at, left = int(source.size[t - source.group.first]), step.last - step.streamed, step.streamed
         for k in some:
@@ -113,5 +169,12 @@ def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> 
                 raise InputError(f"{source.group.net.layers[t].name}: a part of a filter is loaded")
             if left == 0:  # from here on those that stay
                 at, left = step.first, -1
-            found[k], at, left = (at, at + number), at + number, left - number if left > 0 else left
+            found[k], at, left = Brought(at, at + number), at + number, left - number if left > 0 else left
     return found
+
+
+def _brought(source: NestSteps, step: int) -> Brought:
+    """The filters that are loaded for a step of a nest."""
+    boxes, at, m = source.tiled.boxes("W", 0, ""), source.spans[step - 1].start, source.layer.m
+    (g, groups), (first, filters), (low, number) = ((int(a[at]), int(n[at])) for a, n in (boxes[d] for d in "gmn"))
+    return Brought(g * m + first, (g + groups - 1) * m + first + filters, low, low + number)

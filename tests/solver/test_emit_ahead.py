@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +23,12 @@ from solver.uses.emit.ahead import whole
 from solver.uses.emit.ahead.addressed import addressed, said_of
 from solver.uses.emit.ahead.placing import most, placed
 from solver.uses.emit.emit import files_of
-from tests.emitted import random_network, random_scratchpad, write
-
-#: Copies when a transfer is queued; when it is waited for.
-BUILDS = {"early": "", "late": " -DCERTILE_DMA_LATE"}
+from tests.emitted import built_both_ways, random_network, random_scratchpad
 
 
 def runs(plan: Plan, folder: Path, flags: str = "-O0", memory_bytes: int | None = None) -> dict[str, str]:
     """Build a plan's program with transfers ahead and run it, both ways; returns what it prints."""
-    files, said = files_of(plan, None, memory_bytes, transfers="ahead"), {}
-    for name, more in BUILDS.items():
-        write(files, folder / name)
-        made = subprocess.run(["make", "-s", "-j2", f"CFLAGS={flags}{more}"], cwd=folder / name, capture_output=True,
-                              text=True, check=False)  # fmt: skip
-        assert made.returncode == 0, made.stderr[-2000:]
-        run = subprocess.run(["./certile"], cwd=folder / name, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stdout[-2000:]
-        said[name] = run.stdout
-    return said
+    return built_both_ways(files_of(plan, None, memory_bytes, transfers="ahead"), folder, flags)
 
 
 def random_plan(seed: int) -> Plan:
@@ -204,7 +191,7 @@ def test_what_is_not_written(tmp_path: Path) -> None:
         emit_c(single, tmp_path / "a", transfers="now")
     machine = load_machine("scratchpad_768k", {"ocm_bytes": "16384", "ocm_banks": "4"})
     plan = solve("lenet5", machine, problem="joint")
-    with pytest.raises(InputError, match=r"its nest cuts more than filters"):
+    with pytest.raises(InputError, match=r"its nest cuts c: more than rows, filters and input channels"):
         emit_c(plan, tmp_path / "a", transfers="ahead")
     assert not (tmp_path / "a").exists()
     assert "ahead.c" not in emit_c(plan, tmp_path / "a")

@@ -41,7 +41,6 @@ BYTES = {"in_bytes": "1", "w_bytes": "1", "out_bytes": "1", "psum_bytes": "4"}
 AFTER = {
     "emit.files_of": "of plans of other networks, without a schedule, and of --memory; compile makes the plan itself",
     "emit.check_transfers": "a word of the call; compile asks it first",
-    "emit._carried": "where transfers cannot run ahead, a program whose layers begin with theirs is written",
     "network.alone": "says that a plan is of another network",
     "groups.refuse": "weights of several layers end groups (Refusals.cuts); check_images is asked of every map",
 }

@@ -277,17 +277,21 @@ class Timeline:
         last[len(at) - 1 - np.unique(tile[::-1], return_index=True)[1]] = True
         return first, last
 
+    def ranges(self) -> dict[str, tuple[Ints, Ints]]:
+        """Where what every step computes begins and ends along every dimension, (steps,) each."""
+        return {d: self._range(self.levels[-1], d) for d in DIMS}
+
     # ---- time ------------------------------------------------------------------------------------------------
 
     def compute(self) -> Ints:
         """Ticks that every step computes."""
-        layer, unit, level = self.layer, self.machine.compute, self.levels[-1]
+        layer, unit = self.layer, self.machine.compute
         if unit.model == "tile":
             size = {d: self._largest(d) for d in DIMS}
             tile_map = -(-size["r"] * size["c"] * size["i"] * size["j"] // unit.macs_per_cycle)
             work = prod(size[d] for d in "bgmn") * tile_map * layer.inputs * unit.cycle_ticks
             return np.full(self.count, work, np.int64)
-        factors = {d: stop - start for d, (start, stop) in ((d, self._range(level, d)) for d in DIMS)}
+        factors = {d: stop - start for d, (start, stop) in self.ranges().items()}
         if unit.model == "none":
             busy: Ints = prod(factors.values(), start=np.ones(self.count, np.int64))
             return _shares(layer.cycles * unit.cycle_ticks, busy)

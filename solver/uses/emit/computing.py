@@ -51,7 +51,7 @@ class Computing:
         if not layer.bias:
             return numbers.start
         if self.machine.bias_bytes:
-            return numbers.read(numbers.bias, f"w + {self._taps(k)}")
+            return numbers.read(numbers.bias, self._bias(k))
         return numbers.read(numbers.bias, f"bias_{k}.base + (ptrdiff_t)(g * {layer.m} + m) * 4")
 
     def _products(self, k: int, number: int, part: Part) -> list[str]:
@@ -63,14 +63,11 @@ class Computing:
         if part.flat is not None:
             rows, columns = part.flat
             channel, at["r"], at["c"] = f"ch / {rows * columns}", f"ch / {columns} % {rows}", f"ch % {columns}"
-        place = f"map_{part.stream}({at['b']}, {channel}, {at['r']}, {at['c']})"
+        place = self._element(part, f"{at['b']}, {channel}, {at['r']}, {at['c']}")
         value = numbers.given(number, place, ", ".join(seen.values()))
         value = value.replace(f"seen_{number}(", f"seen_{k}_{number}(")
         if layer.weights != "none":
-            order = "nij" if self.machine.w_layout == "OIHW" else "ijn"
-            pitch = pitches("W", layer, self.machine)
-            place = " + ".join(f"{d} * {pitch[d] * self.machine.w_bytes}" for d in reversed(order))
-            value = f"{numbers.weight(f'w + ({place})')} * {value}"
+            value = f"{numbers.weight(f'w + ({self._tap(k)})')} * {value}"
         y, x = (window_of(layer, d).at(d) for d in "rc")
         step = [f"const int at_y = {y}, at_x = {x};", *block(
             f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
@@ -82,9 +79,25 @@ class Computing:
         begin, end = self._channels(k)
         return block("", block(f"for (int n = {begin}; n < {end}; n++)", body))
 
+    def _element(self, part: Part, at: str) -> str:
+        """Where an element of an input lies."""
+        return f"map_{part.stream}({at})"
+
+    def _tap(self, k: int) -> str:
+        """Where in a filter a weight lies."""
+        order, pitch = (
+            "nij" if self.machine.w_layout == "OIHW" else "ijn",
+            pitches("W", self.group.layers[k], self.machine),
+        )
+        return " + ".join(f"{d} * {pitch[d] * self.machine.w_bytes}" for d in reversed(order))
+
     def _channels(self, k: int) -> tuple[str, str]:
         """The input channels that are added up, from the first to before the last."""
         return "0", str(self.group.layers[k].n)
+
+    def _bias(self, k: int) -> str:
+        """Where the bias of a filter lies."""
+        return f"w + {self._taps(k)}"
 
     def _taps(self, k: int) -> int:
         """Bytes of a filter without its bias."""

@@ -14,14 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formulations.fusion.work import Work
 from hwmodels.timeline.schedule import Load
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
 from solver.uses.emit.ahead.whole import Filters, Move, Tensor, Whole
 from solver.uses.emit.computing import Computing
+from solver.uses.emit.groups import Part as Channels
 from solver.uses.emit.numbers import Numbers
-from solver.uses.emit.text import block, comment, function, identifier
+from solver.uses.emit.text import block, comment, function, identifier, indented
 from solver.uses.emit.values import pitches
 
 #: Numbers of a table on one line.
@@ -35,6 +37,12 @@ class Block(NamedTuple):
 
     tensor: Tensor
     block: int
+
+    @property
+    def channels(self) -> tuple[int, int]:
+        """The first one, and before which they end."""
+        k = self.block % (len(self.tensor.cuts) - 1)
+        return self.tensor.cuts[k], self.tensor.cuts[k + 1]
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,8 @@ class RunFile(Computing):
         """The tensors that its layers read and make."""
         whole, layers = self.files.whole, range(self.first, self.first + len(self.group.layers))
         read = [one for (t, _), some in whole.given.items() if t in layers for _, one in some]
-        return list(dict.fromkeys([*read, *(whole.made[t] for t in layers)]))
+        sums = [one for t, one in whole.sums.items() if t in layers]
+        return list(dict.fromkeys([*read, *sums, *(whole.made[t] for t in layers)]))
 
     def _number(self, one: Tensor) -> int:
         return self.files.numbers[one]
@@ -79,32 +88,41 @@ class RunFile(Computing):
         """The function that says where an element of a map lies."""
         blocks, number, width = list(pairwise(one.cuts)), self._number(one), one.right - one.left
         body, at = ["(void)b, (void)ch, (void)x;"], str(self.files.first_block(one))
+        if one.turns > 1:
+            at += f" + turn * {len(blocks)}"
         inner, count = "ch", str(one.channels)
         if len(blocks) > 1:
             body += [f"static const unsigned short first[] = {{{', '.join(str(a) for a, _ in blocks)}}};", "int k = 0;"]
             body += block(f"while (k < {len(blocks) - 1} && ch >= first[k + 1])", ["k++;"])
             at, inner = f"{at} + k", "(ch - first[k])"
-            count = f"certile_blocks[{at}].unit / {one.element}"
+            count = f"certile_blocks[{at}].units"
         x = f"(x - {one.left})" if one.left else "x"
         if one.layout == "HWC":
             unit, rest = f"b * {width} + {x}" if one.images > 1 else x, f"{inner} * {one.element}"
         else:
             unit, rest = f"b * ({count}) + {inner}" if one.images > 1 else inner, f"{x} * {one.element}"
         body.append(f"return certile_unit(&certile_blocks[{at}], y, {unit}) + {rest};")
-        given = ["int b", "int ch", "int y", "int x"]
+        given = ["int turn"] * (one.turns > 1) + ["int b", "int ch", "int y", "int x"]
         return function(f"static inline unsigned char *map_{number}", given, body, f"Of {one.layer.name}.")
 
     def _make(self, k: int) -> list[str]:
         """Compute rows of some filters."""
         layer, numbers, t = self.group.layers[k], self.group.numbers[k], self.first + k
-        made = self.files.whole.made[t]
+        made, at = self.files.whole.made[t], f"(b, g * {layer.m} + m, r, c)"
         pixel = [f"{numbers.total} sum = {self._first(k)};", *numbers.places("sum")]
+        if sums := self._sums(k):
+            value = numbers.read(numbers.sums, f"map_{self._number(sums)}{at}")
+            pixel[0] = f"{numbers.total} sum = work->opens ? {self._first(k)} : {value};"
         for number in range(layer.inputs):
             for part, one in self.files.whole.given[t, number]:
                 here = replace(part, stream=self._number(one))
                 pixel += self._products(k, number, here)
-        place = f"map_{self._number(made)}(b, g * {layer.m} + m, r, c)"
-        pixel.append(numbers.write(numbers.result, place, self._final(k)))
+        result = numbers.write(numbers.result, f"map_{self._number(made)}{at}", self._final(k))
+        if sums:
+            kept = numbers.write(numbers.sums, f"map_{self._number(sums)}{at}", "sum")
+            pixel += [*block("if (work->closes)", [result])[:-1], "} else {", *indented([kept]), "}"]
+        else:
+            pixel.append(result)
         body = block(f"for (int c = {made.left}; c < {made.right}; c++)", pixel)
         body = block("for (int r = work->begin; r < work->end; r++)", body)
         body = block(f"for (int b = 0; b < {layer.b}; b++)", body)
@@ -116,6 +134,32 @@ class RunFile(Computing):
         if layer.bias and not self.machine.bias_bytes:
             body = [f"const certile_tensor bias_{k} = {{{bias}, 1, {{0}}}};", *body]
         return function(f"void {self.files.name(t)}", ["const certile_work *work"], body, layer.name)
+
+    # ---- layers whose input channels are cut -------------------------------------------------------------------------
+
+    def _sums(self, k: int) -> Tensor | None:
+        """Where a layer adds up, if it does not so at once."""
+        return self.files.whole.sums.get(self.first + k)
+
+    def _element(self, part: Channels, at: str) -> str:
+        turns = self.files.whole.tensors[part.stream].turns
+        return super()._element(part, f"work->turn, {at}" if turns > 1 else at)
+
+    def _channels(self, k: int) -> tuple[str, str]:
+        return ("work->low", "work->high") if self._sums(k) else super()._channels(k)
+
+    def _tap(self, k: int) -> str:
+        layer, size = self.group.layers[k], self.machine.w_bytes
+        if self._sums(k) is None:
+            return super()._tap(k)
+        if self.machine.w_layout == "OIHW":
+            return f"((n - work->base) * {layer.kh * layer.kw} + i * {layer.kw} + j) * {size}"
+        return f"((i * {layer.kw} + j) * work->wide + n - work->base) * {size}"
+
+    def _bias(self, k: int) -> str:
+        if self._sums(k) is None:
+            return super()._bias(k)
+        return f"w + work->wide * {self._taps(k) // self.group.layers[k].n}"
 
 
 def run_file(begin: int, end: int) -> str:
@@ -140,7 +184,7 @@ class AheadFiles:
     @cached_property
     def blocks(self) -> list[Block]:
         """The blocks of all tensors in the order of their numbers."""
-        return [Block(one, k) for one in self.numbers for k in range(len(one.cuts) - 1)]
+        return [Block(one, k) for one in self.numbers for k in range(len(one.unit))]
 
     @cached_property
     def _firsts(self) -> dict[Tensor, int]:
@@ -154,6 +198,7 @@ class AheadFiles:
         """The table of a block's rows, and its initialiser."""
         tensor, units = one.tensor, self._units(one)
         owner, unit = tensor.owner, int(tensor.unit[one.block])
+        apart = int(owner.unit[one.block])
         at, extents = list[int](), list[str]()
         for y in range(tensor.rows):
             parts = owner.parts[y][one.block]
@@ -163,18 +208,18 @@ class AheadFiles:
             at.append(-1 - len(extents) if parts else 0)
             u = 0
             for address, number in parts:
-                extents.append(f"{{{u + number}, {address - u * unit}}}")
+                extents.append(f"{{{u + number}, {address - u * apart}}}")
                 u += number
         lines = _table(f"static const int at_{k}[]", [str(x) for x in at])
         lines += _table(f"static const certile_extent extents_{k}[]", extents) if extents else []
         planes = int(tensor.layout == "CHW")
         step, row, image, first = self._pitches(one)
-        numbers = f"{unit}, {units}, {tensor.images}, {planes}, {step}, {row}, {image}, {first}"
+        numbers = f"{unit}, {apart}, {units}, {tensor.images}, {planes}, {step}, {row}, {image}, {first}"
         return lines, f"    {{at_{k}, {f'extents_{k}' if extents else 'NULL'}, {numbers}}},"
 
     def _units(self, one: Block) -> int:
         """Units of a row in an image."""
-        a, b = one.tensor.cuts[one.block : one.block + 2]
+        a, b = one.channels
         return b - a if one.tensor.layout == "CHW" else one.tensor.right - one.tensor.left
 
     def _pitches(self, one: Block) -> tuple[int, int, int, int]:
@@ -183,7 +228,7 @@ class AheadFiles:
         each = pitches(tensor.operand, tensor.layer, self.machine)
         pitch, inner = {d: p * tensor.element for d, p in each.items()}, {"IN": "n", "OUT": "m"}[tensor.operand]
         channel = pitch[inner] if tensor.layer.extent(inner) > 1 else pitch["g"]
-        first = tensor.left * pitch["c"] + tensor.cuts[one.block] * channel
+        first = tensor.left * pitch["c"] + one.channels[0] * channel
         return channel if tensor.layout == "CHW" else pitch["c"], pitch["r"], pitch["b"], first
 
     # ---- transfers ---------------------------------------------------------------------------------------------------
@@ -199,17 +244,18 @@ class AheadFiles:
     def _spans(self, move: Move) -> list[str]:
         """The rows of a transfer of maps."""
         found = []
-        for one, rows, channels in move.tensors:
+        for some in move.tensors:
+            one, rows, *_ = some
             place, first = self._tensor(one), self.first_block(one)
-            for k in one.blocks(channels):
+            for k in some.blocks:
                 found.append(f"{{&certile_blocks[{first + k}], {place}, {rows[0]}, {rows[1]}}}")
         return found
 
     def bytes_of(self, move: Move) -> int:
         """What a transfer moves."""
         if move.filters is not None:
-            return (move.filters.end - move.filters.begin) * self.whole.filter_bytes(move.filters.layer)
-        each = ((one.sizes[slice(*rows)], one.blocks(channels)) for one, rows, channels in move.tensors)
+            return (move.filters.end - move.filters.begin) * move.filters.size
+        each = ((some.tensor.sizes[slice(*some.rows)], some.blocks) for some in move.tensors)
         return sum(int(sizes[:, blocks.start : blocks.stop].sum()) for sizes, blocks in each)
 
     def _segments(self, move: Move, ticks: int, operand: str) -> int:
@@ -255,10 +301,12 @@ class AheadFiles:
             return
         yield f"static const certile_weights weights[{len(self.whole.found.layers)}] = {{"
         for t, layer in enumerate(self.whole.found.layers):
-            size = self.whole.filter_bytes(t)
             bias = self.machine.bias_bytes if layer.bias else 0
+            taps, runs = layer.kh * layer.kw * self.machine.w_bytes, 1
+            if self.machine.w_layout == "OHWI":
+                taps, runs = self.machine.w_bytes, layer.kh * layer.kw
             w, b = (self.places[f"{what} {t}"] for what in ("w", "bias"))
-            yield f"    {{{w}, {b if bias else 'NULL'}, {size - bias if size else 0}, {bias}}},"
+            yield f"    {{{w}, {b if bias else 'NULL'}, {layer.n}, {taps}, {runs}, {bias}}},"
         yield "};"
 
     def _transfers(self) -> list[str]:
@@ -271,12 +319,13 @@ class AheadFiles:
             head = f"CERTILE_{operand}, {int(isinstance(one, Load))}"
             if move.filters is not None:
                 some = self._filters(move.filters)
-                place = f"&weights[{move.filters.layer}], &filters[{len(filters)}]"
+                channels = f"{move.filters.low}, {move.filters.high}"
+                place = f"&weights[{move.filters.layer}], &filters[{len(filters)}], {channels}"
                 rows.append(f"    {{{head}, NULL, {len(some)}, {place}, {tail}}},")
                 filters += some
             else:
                 some = self._spans(move)
-                rows.append(f"    {{{head}, &spans[{len(spans)}], {len(some)}, NULL, NULL, {tail}}},")
+                rows.append(f"    {{{head}, &spans[{len(spans)}], {len(some)}, NULL, NULL, 0, 0, {tail}}},")
                 spans += some
         lines = _table("static const certile_span spans[]", spans, 1) if spans else []
         lines += _table("static const certile_filters filters[]", filters, 4) if filters else []
@@ -299,26 +348,27 @@ class AheadFiles:
                 there.setdefault(move.filters.layer, []).append(move.filters)
         for r, work in enumerate(whole.work):
             for step, one in enumerate(work, whole.begins[r] + 1):
-                table = "NULL"
-                if whole.found.layers[one.layer].weights != "none":
-                    table = f"addresses_{self._addresses(one.first, one.last, step, there.get(one.layer, []))}"
-                rows.append(
-                    f"    {{{self.name(one.layer)}, {one.begin}, {one.end}, {one.first}, {one.last}, {table}}},"
-                )
+                layer, table, some = whole.found.layers[one.layer], "NULL", list[Filters]()
+                if layer.weights != "none":
+                    some = [part for part in there.get(one.layer, []) if part.due <= step <= part.last]
+                    table = f"addresses_{self._addresses(one, step, some)}"
+                low, high = (some[0].low, some[0].high) if some else (0, layer.n)
+                box = f"{one.begin}, {one.end}, {one.first}, {one.last}, {one.low}, {min(one.high, layer.n)}"
+                more = f"{low}, {high - low}, {int(one.opens)}, {int(one.closes)}, {whole.turn(r, step)}"
+                rows.append(f"    {{{self.name(one.layer)}, {box}, {more}, {table}}},")
         lines = []
         for numbers, k in self._tables.items():
             lines += _table(f"static const int addresses_{k}[]", [str(x) for x in numbers])
         return [*lines, f"static const certile_work works[{len(rows)}] = {{", *rows, "};"]
 
-    def _addresses(self, first: int, last: int, step: int, some: Sequence[Filters]) -> int:
-        """The number of the table of addresses of some filters in a step."""
-        found = np.full(last - first, -1, np.int64)
+    def _addresses(self, work: Work, step: int, some: Sequence[Filters]) -> int:
+        """The number of the table of addresses of the filters of a step, which are some of those that are there."""
+        found = np.full(work.last - work.first, -1, np.int64)
         for one in some:
-            if one.due <= step <= one.last:
-                for f in range(max(first, one.begin), min(last, one.end)):
-                    found[f - first] = one.address(f, self.whole.filter_bytes(one.layer))
+            for f in range(max(work.first, one.begin), min(work.last, one.end)):
+                found[f - work.first] = one.address(f)
         if (found < 0).any():
-            raise InputError(f"step {step}: filter {first + int(found.argmin())} is not on chip")
+            raise InputError(f"step {step}: filter {work.first + int(found.argmin())} is not on chip")
         return self._tables.setdefault(tuple(found.tolist()), len(self._tables))
 
     def _commands(self) -> list[str]:

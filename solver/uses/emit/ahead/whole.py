@@ -6,6 +6,10 @@ guard on. An **in-place** result has the objects of the map whose place it takes
 of their transfer to the last step that computes them. So in every step there is no more than the plan counts: `Whole`
 compares.
 
+A nest that cuts input channels keeps **sums** on chip, a tensor of their own; a result that does not stay has their
+objects: each of its elements is made where a sum lay, or before it, channel after channel (column after column in
+"CHW"), so that no sum is lost. A nest may load its input again, in other **turns**, each with objects of its own.
+
 Steps count from 1 over the whole network, as those of `hwmodels.timeline.schedule`.
 """
 
@@ -14,14 +18,15 @@ from __future__ import annotations
 from bisect import bisect, bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate
+from functools import cached_property, partial
+from itertools import accumulate, product
+from typing import NamedTuple
 
 import numpy as np
 
 from formulations.fusion.latency.timelines import Carried
-from formulations.fusion.steps import NestSteps, Piece
-from formulations.fusion.work import Work, filters_of, rows_of, work_of
+from formulations.fusion.steps import GroupSteps, NestSteps, Part, Piece
+from formulations.fusion.work import Brought, Tile, Work, filters_of, rows_of, tiles_of, work_of
 from hwmodels.fusion.replay.strips import seen
 from hwmodels.schedule import FusedRun
 from hwmodels.timeline.price import occupancy
@@ -32,7 +37,7 @@ from instances.network.workload import Layer
 from solver.uses.emit.ahead.placing import Ints, NoAddresses, most, placed
 from solver.uses.emit.ahead.placing import Part as Place
 from solver.uses.emit.groups import Part as Channels
-from solver.uses.emit.groups import as_read, filter_bytes
+from solver.uses.emit.groups import as_read
 from solver.uses.emit.onchip import OnChip, check_passes
 
 #: As parts of the memory, how much more is tried where there are no addresses.
@@ -65,20 +70,21 @@ class Tensor:
     """`first`, `last`: steps of every object, (rows, blocks)."""
     layout: str = "HWC"
     """On chip, of a row: pixels one after the other, or ("CHW") channels."""
+    turns: int = 1
+    """How often it may be on chip at a time; blocks count turn by turn."""
     parts: list[list[list[Place]]] = field(init=False)
     """Where the units of every object lie, by row and block; a unit is a pixel, or a channel of a row."""
 
     def __post_init__(self) -> None:
-        shape = self.rows, len(self.cuts) - 1
+        shape = self.rows, self.turns * (len(self.cuts) - 1)
         self.first, self.last = np.full(shape, _NEVER), np.full(shape, -1)
         self.parts = [[[] for _ in range(shape[1])] for _ in range(self.rows)]
 
     @property
     def unit(self) -> Ints:
         """Bytes of a unit of every block."""
-        if self.layout == "CHW":
-            return np.full(len(self.cuts) - 1, (self.right - self.left) * self.element)
-        return np.diff(self.cuts) * self.element
+        wide = np.diff(self.cuts) if self.layout == "HWC" else np.full(len(self.cuts) - 1, self.right - self.left)
+        return np.tile(wide * self.element, self.turns)
 
     @property
     def channels(self) -> int:
@@ -89,55 +95,92 @@ class Tensor:
     def sizes(self) -> Ints:
         """Bytes of every object."""
         blocks = np.diff(self.cuts) * self.images * (self.right - self.left) * self.element
-        return np.broadcast_to(blocks, self.first.shape)
+        return np.broadcast_to(np.tile(blocks, self.turns), self.first.shape)
 
     @property
     def owner(self) -> Tensor:
         """The tensor that has its objects."""
         return self if self.place is None else self.place.owner
 
-    def blocks(self, channels: tuple[int, int]) -> range:
+    def blocks(self, channels: tuple[int, int], turn: int = 0) -> range:
         """The numbers of the blocks that have some channels."""
         begin, end = bisect(self.cuts, channels[0]) - 1, bisect_left(self.cuts, channels[1])
-        return range(begin, end)
+        before = turn * (len(self.cuts) - 1)
+        return range(before + begin, before + end)
 
-    def there(self, rows: tuple[int, int], channels: tuple[int, int], first: int, last: int) -> None:
-        """Rows and channels are there in some steps."""
-        owner, blocks = self.owner, self.blocks(channels)
-        part = slice(*rows), slice(blocks.start, blocks.stop)
+    def part(self, rows: tuple[int, int], channels: tuple[int, int], turn: int = 0) -> tuple[slice, slice]:
+        """The objects of some rows and channels."""
+        blocks = self.blocks(channels, turn)
+        return slice(*rows), slice(blocks.start, blocks.stop)
+
+    def there(self, part: tuple[slice, slice], first: int, last: int) -> None:
+        """Some objects are there in some steps."""
+        owner = self.owner
         np.minimum(owner.first[part], first, out=owner.first[part])
         np.maximum(owner.last[part], last, out=owner.last[part])
+
+    def read(self, part: tuple[slice, slice], step: int) -> None:
+        """Some objects are read in a step; raises InputError if one is not there by then."""
+        if (self.owner.first[part] > step).any():
+            raise InputError(f"step {step} reads rows of {self.layer.name} that are not on chip")
+        self.there(part, step, step)
 
 
 @dataclass
 class Filters:
-    """Filters `begin` to `end` of a layer that a transfer brings, each in one piece."""
+    """Filters `begin` to `end` of a layer that a transfer brings, with some of their channels, each in one piece."""
 
     layer: int
     begin: int
     end: int
+    low: int
+    high: int
+    """The channels."""
+    size: int
+    """Bytes of one of them."""
     first: int
     due: int
     last: int
     """They lie in steps `first` to `last`, and are there from step `due` on."""
     parts: list[Place] = field(default_factory=list)
 
-    def address(self, f: int, size: int) -> int:
+    def address(self, f: int) -> int:
         """Where a filter lies."""
         at = f - self.begin
         for address, number in self.parts:
             if at < number:
-                return address + at * size
+                return address + at * self.size
             at -= number
         raise IndexError(f)
+
+
+class Rows(NamedTuple):
+    """Rows and channels of a tensor."""
+
+    tensor: Tensor
+    rows: tuple[int, int]
+    channels: tuple[int, int]
+    turn: int = 0
+
+    @property
+    def blocks(self) -> range:
+        """The blocks that have these channels."""
+        return self.tensor.blocks(self.channels, self.turn)
+
+
+class Fetched(NamedTuple):
+    """What a nest loads of its input for a step."""
+
+    due: int
+    tile: Tile
+    turn: int
 
 
 @dataclass
 class Move:
     """A transfer of rows and channels of some tensors, or of filters."""
 
-    tensors: list[tuple[Tensor, tuple[int, int], tuple[int, int]]] = field(default_factory=list)
-    """Each with rows and channels."""
+    tensors: list[Rows] = field(default_factory=list)
     filters: Filters | None = None
 
 
@@ -154,7 +197,11 @@ class Whole:
             raise InputError(f"inputs have {machine.in_bytes} bytes, results {machine.out_bytes}")
         self.begins = [0, *accumulate(len(part.steps) for part in self.parts)]
         self.work = [work_of(source) for source in carried.sources]
+        self.loads = [_loads_of(*one) for one in zip(carried.sources, self.parts, self.work, strict=True)]
+        """By run what a nest loads of its input, by step; nothing of others."""
         self.made: dict[int, Tensor] = {}
+        self.sums: dict[int, Tensor] = {}
+        """By layer what it adds up, where it does not so at once."""
         self.given: dict[tuple[int, int], list[tuple[Channels, Tensor]]] = {}
         """By layer and input the channels that each tensor gives."""
         self.moves: list[Move] = []
@@ -187,12 +234,17 @@ class Whole:
         layer, source, run = self.found.layers[t], self.carried.sources[r], self.chip.runs[r]
         cuts = {0, layer.g * layer.m}
         s = self.found.writes[t]
-        if isinstance(source, NestSteps) and s not in run.residents:
-            cuts |= {work.first for work in self.work[r]}
+        tiles = tiles_of(source, "OUT") if isinstance(source, NestSteps) else []
+        apart = cuts | {tile.channels[0] for tile in tiles}
+        stored = any(isinstance(one, Store) for one in self.parts[r].moves)
         work = next(one for one in self.work[r] if one.layer == t)
         span = work.left, work.right
         machine, sizes = self.machine, (layer.r, *span, layer.b)
-        made = Tensor(layer, t, "OUT", tuple(sorted(cuts)), *sizes, machine.out_bytes, layout=machine.out_layout)
+        make = partial(Tensor, layer, t, "OUT", layout=machine.out_layout)
+        made = make(tuple(sorted(apart if stored else cuts)), *sizes, machine.out_bytes)
+        if not (work.opens and work.closes):
+            self.sums[t] = make(tuple(sorted(apart)), *sizes, machine.psum_bytes)
+            made.place = None if s in run.residents else self.sums[t]
         if s in run.in_place:
             there = self._there.get(run.in_place[s], [])
             if len(there) != 1 or not _alike(there[0], made):
@@ -231,8 +283,9 @@ class Whole:
             return loaded[due, s]
         found = self._there.get(s, []) if s in self.chip.runs[r].residents else []
         if not (stays := bool(found)):
-            how = self._cuts(r, s), self._columns(r, s, t, name, due)
-            found = [self._loaded(one, *how) for one in self._makers(s)] or [self._input(t, s, *how)]
+            span = self._columns(r, s, t, name, due)
+            found = [self._loaded(r, one, self._offset(s, t, name, self.made[one]), span) for one in self._makers(s)]
+            found = found or [self._input(r, t, s, span)]
         for one in found:
             if one.operand == "OUT":
                 check_rows(self.chip, s, t, name, one.layer)
@@ -245,11 +298,13 @@ class Whole:
         """The layers that have made parts of a map so far: nobody reads the others yet."""
         return [t for t, _ in self.found.stores[s].parts if t in self.made]
 
-    def _cuts(self, r: int, s: int) -> set[int]:
-        """Channels between which a layer by itself loads a map in blocks."""
-        if not isinstance(self.carried.sources[r], NestSteps) or len(self._makers(s)) > 1:
-            return set()
-        return {piece.first for some in self.parts[r].pieces for piece in some if piece.store == s}
+    def _cuts(self, r: int, offset: int, channels: int) -> tuple[int, ...]:
+        """Channels of a tensor between which a layer by itself loads it in blocks, and all of them."""
+        found = {one.tile.channels[0] - offset for one in self.loads[r]}
+        return tuple(sorted({0, channels, *(c for c in found if 0 < c < channels)}))
+
+    def _turns(self, r: int) -> int:
+        return 1 + max((one.turn for one in self.loads[r]), default=0)
 
     def _columns(self, r: int, s: int, t: int, name: str, due: int) -> tuple[int, int]:
         """The columns of a map that a run loads."""
@@ -257,25 +312,23 @@ class Whole:
         if makers and flattens(self.chip, s, t, name, makers[0]):
             return 0, makers[0].c
         if isinstance(source, NestSteps):
-            return 0, self.found.operand(t, s).columns
+            return tiles_of(source, "IN")[0].columns if self.loads[r] else (0, self.found.operand(t, s).columns)
         streams = source.group.streams
         k = next(k for k, one in enumerate(streams) if one.outside and (one.maker, one.store) == (due, s))
         left, right = source.time.spans(k)[1][:, 0].tolist()
         return left, right
 
-    def _loaded(self, t: int, cuts: set[int], span: tuple[int, int]) -> Tensor:
-        """A new tensor of what a layer made and stored."""
+    def _loaded(self, r: int, t: int, offset: int, span: tuple[int, int]) -> Tensor:
+        """A new tensor of what a layer made and stored, whose first channel a run sees as that one."""
         made = self.made[t]
-        cuts = {0, made.channels, *cuts}
-        sizes = made.rows, *span, made.images, made.element
-        return Tensor(made.layer, t, "OUT", tuple(sorted(cuts)), *sizes, layout=made.layout)
+        sizes = self._cuts(r, offset, made.channels), made.rows, *span, made.images, made.element
+        return Tensor(made.layer, t, "OUT", *sizes, layout=made.layout, turns=self._turns(r))
 
-    def _input(self, t: int, s: int, cuts: set[int], span: tuple[int, int]) -> Tensor:
+    def _input(self, r: int, t: int, s: int, span: tuple[int, int]) -> Tensor:
         """Of what no layer makes, as a layer reads it."""
         read = as_read(self.found, t, s)
-        cuts = {0, read.g * read.n, *cuts}
-        sizes = read.h, *span, read.b, self.machine.in_bytes
-        return Tensor(read, t, "IN", tuple(sorted(cuts)), *sizes, layout=self.machine.in_layout)
+        sizes = self._cuts(r, 0, read.g * read.n), read.h, *span, read.b, self.machine.in_bytes
+        return Tensor(read, t, "IN", *sizes, layout=self.machine.in_layout, turns=self._turns(r))
 
     def _offset(self, s: int, t: int, name: str, one: Tensor) -> int:
         """The first channel of a tensor in what a layer reads under a name."""
@@ -316,8 +369,10 @@ class Whole:
     # ---- transfers ---------------------------------------------------------------------------------------------------
 
     def _moves(self, r: int, loaded: Mapping[tuple[int, int], list[tuple[int, Tensor]]]) -> None:
-        part, source = self.parts[r], self.carried.sources[r]
-        filters, pieces_of = filters_of(source, part, self.work[r]), self._pieces(r)
+        part, source, work = self.parts[r], self.carried.sources[r], self.work[r]
+        filters, pieces_of = filters_of(source, part, work), self._pieces(r)
+        stored = tiles_of(source, "OUT") if isinstance(source, NestSteps) else []
+        fetched = {one.due: one for one in self.loads[r]}
         for (operand, t), pieces, one, which in zip(part.names, pieces_of, part.moves, filters, strict=True):
             move = Move()
             if operand == "W" and isinstance(one, Load):
@@ -327,45 +382,49 @@ class Whole:
             elif len(pieces) > 1:
                 raise InputError(f"{self.found.layers[t].name}: several maps in one transfer")
             elif isinstance(one, Store):
-                move.tensors = [self._part(self.made[t], pieces[0], self.work[r], one)]
+                made, (piece,) = self.made[t], pieces
+                rows, channels = (piece.begin, piece.end), (0, made.channels)
+                if stored:
+                    rows, channels, _ = stored[one.released - 1]
+                move.tensors = [Rows(made, rows, channels)]
             else:
-                every = loaded[t, pieces[0].store]
-                if self.found.operand(t, pieces[0].store).rows < every[0][1].rows:  # channels of one pixel
-                    pieces = (pieces[0]._replace(begin=0, end=every[0][1].rows),)
-                move.tensors = [_of_piece(tensor, pieces[0], offset) for offset, tensor in every]
+                every, (piece,), turn = loaded[t, pieces[0].store], pieces, 0
+                if one.due in fetched:
+                    _, (rows, channels, _), turn = fetched[one.due]
+                    piece = piece._replace(begin=rows[0], end=rows[1], first=channels[0], last=channels[1])
+                if self.found.operand(t, piece.store).rows < every[0][1].rows:  # channels of one pixel
+                    if len(self.loads[r]) > 1:
+                        raise InputError(f"{self.found.layers[t].name}: loads a map that it flattens in pieces")
+                    piece = piece._replace(begin=0, end=every[0][1].rows, first=0, last=every[0][1].channels)
+                found = (_of_piece(tensor, piece, offset, turn) for offset, tensor in every)
+                move.tensors = [some for some in found if some is not None]
             self.moves.append(move)
 
     def _pieces(self, r: int) -> list[tuple[Piece, ...]]:
-        """Of every transfer of a run the rows that it moves, as its layer counts them."""
+        """Of every transfer of a run the rows that it moves, as its layer counts them; of nests their tiles say so."""
         source, part = self.carried.sources[r], self.parts[r]
-        if isinstance(source, NestSteps):  # of all rows
-            return [tuple(piece._replace(begin=0, end=_NEVER) for piece in some) for some in part.pieces]
+        if isinstance(source, NestSteps):
+            return part.pieces
         each = zip(part.pieces, rows_of(source), strict=True)
         return [tuple(piece._replace(begin=rows[0], end=rows[1]) for piece in some) for some, rows in each]
 
-    def _part(
-        self, made: Tensor, piece: Piece, work: Sequence[Work], one: Store
-    ) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
-        """What of a result is stored."""
-        rows = piece.begin, min(piece.end, made.rows)
-        if len(made.cuts) == 2:
-            return made, rows, (0, made.channels)
-        step = work[one.released - 1]
-        return made, rows, (step.first, step.last)
-
-    def _filters(self, r: int, t: int, which: tuple[int, int], one: Load) -> Filters:
+    def _filters(self, r: int, t: int, which: Brought, one: Load) -> Filters:
         """The filters of a transfer, until the last step that computes them."""
-        begin, work = self.begins[r], self.work[r]
-        step = work[one.due - 1]
-        streamed = step.streamed and which[0] >= step.last - step.streamed
-        mine = ((k, other) for k, other in enumerate(work, 1) if other.layer == t)
-        steps = [k for k, other in mine if other.first < which[1] and which[0] < other.last]
-        last = one.due if streamed else max(steps, default=one.due)
-        return Filters(t, *which, _NEVER, begin + one.due, begin + last)
-
-    def filter_bytes(self, t: int) -> int:
-        """Bytes of a filter of a layer with its bias."""
-        return filter_bytes(self.found.layers[t], self.machine)
+        begin, work, layer = self.begins[r], self.work[r], self.found.layers[t]
+        if isinstance(self.carried.sources[r], NestSteps):  # until others take their place
+            dues = (move.due for name, move in zip(self.parts[r].names, self.parts[r].moves, strict=True)
+                    if name[0] == "W" and isinstance(move, Load) and move.due > one.due)  # fmt: skip
+            last = min(dues, default=len(work) + 1) - 1
+        else:
+            step = work[one.due - 1]
+            streamed = step.streamed and which.first >= step.last - step.streamed
+            mine = ((k, other) for k, other in enumerate(work, 1) if other.layer == t)
+            steps = [k for k, other in mine if other.first < which.last and which.first < other.last]
+            last = one.due if streamed else max(steps, default=one.due)
+        low, high = which.low, min(which.high, layer.n)
+        bias = self.machine.bias_bytes if layer.bias else 0
+        size = (high - low) * layer.kh * layer.kw * self.machine.w_bytes + bias
+        return Filters(t, which.first, which.last, low, high, size, _NEVER, begin + one.due, begin + last)
 
     # ---- from when to when -------------------------------------------------------------------------------------------
 
@@ -374,30 +433,40 @@ class Whole:
         for k, one in zip(self.laid.order, self.laid.timeline.transfers, strict=True):
             move = self.moves[k]
             first, last = (one.guard, one.due) if isinstance(one, Load) else (one.released, one.limit - 1)
-            for tensor, rows, channels in move.tensors:
-                tensor.there(rows, channels, first, last)
+            for tensor, rows, channels, turn in move.tensors:
+                tensor.there(tensor.part(rows, channels, turn), first, last)
             if move.filters is not None:
                 move.filters.first = first
         for r, some in enumerate(self.work):
             for step, work in enumerate(some, self.begins[r] + 1):
                 if work.begin < work.end:
-                    self.made[work.layer].there((work.begin, work.end), (work.first, work.last), step, step)
-                    self._read(work, step)
+                    self._made(work, step)
+                    self._read(work, step, self.turn(r, step))
 
-    def _read(self, one: Work, step: int) -> None:
+    def turn(self, r: int, step: int) -> int:
+        """The turn of the input that a step of a run reads."""
+        return next((one.turn for one in reversed(self.loads[r]) if one.due <= step - self.begins[r]), 0)
+
+    def _made(self, one: Work, step: int) -> None:
+        """Results, and sums that are not complete before or after a step."""
+        for tensor in (self.made[one.layer] if one.closes else None, self.sums.get(one.layer)):
+            if tensor is not None:
+                tensor.there(tensor.part((one.begin, one.end), (one.first, one.last)), step, step)
+
+    def _read(self, one: Work, step: int, turn: int) -> None:
         layer = self.found.layers[one.layer]
-        groups = one.first // layer.m, -(-one.last // layer.m)
+        groups, high = (one.first // layer.m, -(-one.last // layer.m)), min(one.high, layer.n)
         for number, lacks in enumerate(layer.patterns):
             rows = seen(layer, "rows", (one.begin, one.end), lacks)
             for part, tensor in self.given[one.layer, number]:
                 if part.flat is not None:
-                    tensor.there((0, part.flat[0]), (0, tensor.channels), step, step)
+                    tensor.read(tensor.part((0, part.flat[0]), (0, tensor.channels)), step)
                     continue
-                lo, hi = (0, layer.n) if "g" in lacks else (groups[0] * layer.n, groups[1] * layer.n)
-                lo, hi = max(lo, part.first), min(hi, part.first + part.number)
+                lo, hi = (0, high) if "g" in lacks else (groups[0] * layer.n, (groups[1] - 1) * layer.n + high)
+                lo, hi = max(lo + one.low, part.first), min(hi, part.first + part.number)
                 if lo < hi:
                     shift = part.begin - part.first
-                    tensor.there(rows, (lo + shift, hi + shift), step, step)
+                    tensor.read(tensor.part(rows, (lo + shift, hi + shift), turn), step)
 
     # ---- addresses ---------------------------------------------------------------------------------------------------
 
@@ -405,7 +474,7 @@ class Whole:
     def tensors(self) -> list[Tensor]:
         """What layers make and read, each once."""
         given = [tensor for some in self.given.values() for _, tensor in some]
-        return list(dict.fromkeys([*self.made.values(), *given]))
+        return list(dict.fromkeys([*self.made.values(), *self.sums.values(), *given]))
 
     def _place(self) -> None:
         """Find addresses; raises NoAddresses if none are found."""
@@ -416,9 +485,9 @@ class Whole:
             at = tuple(used.T)
             tables.append(np.stack([one.sizes[at], one.unit[used[:, 1]], one.first[at], one.last[at]]))
         for filters in (move.filters for move in self.moves if move.filters is not None):
-            size = self.filter_bytes(filters.layer)
+            whole = filters.size * (filters.end - filters.begin)
             objects.append(filters.parts)
-            tables.append(np.array([[size * (filters.end - filters.begin)], [size], [filters.first], [filters.last]]))
+            tables.append(np.array([[whole], [filters.size], [filters.first], [filters.last]]))
         size, unit, first, last = np.concatenate(tables, axis=1)
         self._compare(most(size, first, last))
         base, memory = self.machine.reserved_bytes, self.machine.memories["ocm"]
@@ -483,7 +552,35 @@ def _cut(part: Channels, every: Sequence[tuple[int, Tensor]]) -> Iterator[tuple[
             yield Channels(part.stream, part.first + lo - part.begin, hi - lo, lo - offset), tensor
 
 
-def _of_piece(tensor: Tensor, piece: Piece, offset: int) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
-    """What of a tensor a transfer loads."""
+def _of_piece(tensor: Tensor, piece: Piece, offset: int, turn: int) -> Rows | None:
+    """What of a tensor a transfer loads, if it does."""
     lo, hi = max(0, piece.first - offset), min(tensor.channels, piece.last - offset)
-    return tensor, (piece.begin, min(piece.end, tensor.rows)), (lo, hi)
+    return Rows(tensor, (piece.begin, min(piece.end, tensor.rows)), (lo, hi), turn) if lo < hi else None
+
+
+def _loads_of(source: GroupSteps | NestSteps, part: Part, work: Sequence[Work]) -> list[Fetched]:
+    """What a nest with one input loads of it, each in the first turn that has nothing of it before.
+
+    Where windows slide a load brings what the one before it lacks, and is in its turn.
+    """
+    if isinstance(source, GroupSteps) or source.layer.inputs > 1:
+        return []
+    dues = sorted(one.due for name, one in zip(part.names, part.moves, strict=True)
+                  if name[0] == "IN" and isinstance(one, Load))  # fmt: skip
+    tiles, slides = tiles_of(source, "IN") if dues else [], list[list[int]]()
+    for due in dues:
+        step = work[due - 1]
+        if slides and seen(source.layer, "rows", (step.begin, step.end))[0] < tiles[due - 1].rows[0]:
+            slides[-1].append(due)
+        else:
+            slides.append([due])
+    found, turns = list[Fetched](), list[list[Tile]]()
+    for some in slides:
+        mine = [tiles[due - 1] for due in some]
+        turn = next((k for k, there in enumerate(turns) if not any(a.meets(b) for a, b in product(mine, there))), -1)
+        if turn < 0:
+            turn = len(turns)
+            turns.append([])
+        turns[turn] += mine
+        found += [Fetched(due, tile, turn) for due, tile in zip(some, mine, strict=True)]
+    return found

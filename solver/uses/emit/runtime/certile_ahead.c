@@ -13,7 +13,7 @@ static void move(const certile_span *span, int y, int u, int number)
     const certile_rows *rows = span->rows;
     unsigned char *there = span->tensor + rows->first + y * rows->row + u / rows->units * rows->image;
     certile_dma_2d(certile_unit(rows, y, u), there + u % rows->units * rows->step, (size_t)rows->unit, (size_t)number,
-                   rows->unit, rows->step);
+                   rows->apart, rows->step);
 }
 
 /* How many units from one on lie behind each other, of one image. */
@@ -56,17 +56,25 @@ static void move_span(const certile_span *span)
 static void move_filters(const certile_transfer *transfer)
 {
     const certile_weights *weights = transfer->weights;
-    const int size = weights->taps + weights->bias_bytes;
+    const int all = weights->channels * weights->bytes, from = transfer->low * weights->bytes;
+    const int whole = transfer->high - transfer->low == weights->channels, runs = whole ? 1 : weights->runs;
+    const int taps = (transfer->high - transfer->low) * weights->bytes * weights->runs, run = taps / runs;
+    const int size = taps + weights->bias_bytes;
     for (int k = 0; k < transfer->number; k++) {
         const certile_filters *some = &transfer->filters[k];
-        certile_dma_2d(certile_ocm + some->at, weights->w + (ptrdiff_t)some->filter * weights->taps,
-                       (size_t)weights->taps, (size_t)some->number, size, weights->taps);
+        unsigned char *filter = weights->w + (ptrdiff_t)some->filter * all * weights->runs;
+        for (int r = 0; r < runs; r++) {
+            certile_dma_2d(certile_ocm + some->at + r * run, filter + (ptrdiff_t)r * all + from, (size_t)run,
+                           (size_t)some->number, size, (ptrdiff_t)all * weights->runs);
+        }
+    }
+    if (weights->bias_bytes) { /* a segment of their own wherever they lie */
+        certile_dma_begin(transfer->operand, transfer->load);
     }
     for (int k = 0; weights->bias_bytes && k < transfer->number; k++) {
         const certile_filters *some = &transfer->filters[k];
-        certile_dma_2d(certile_ocm + some->at + weights->taps,
-                       weights->bias + (ptrdiff_t)some->filter * weights->bias_bytes, (size_t)weights->bias_bytes,
-                       (size_t)some->number, size, weights->bias_bytes);
+        certile_dma_2d(certile_ocm + some->at + taps, weights->bias + (ptrdiff_t)some->filter * weights->bias_bytes,
+                       (size_t)weights->bias_bytes, (size_t)some->number, size, weights->bias_bytes);
     }
 }
 

@@ -16,7 +16,8 @@ typedef struct {
 typedef struct {
     const int *at;                 /* of every row its address, or -1 - the number of its first extent */
     const certile_extent *extents; /* of rows that lie in several parts */
-    int unit, units, images, planes;   /* bytes of a unit, units of a row in an image, images, whether units are channels */
+    int unit, apart;                   /* bytes of a unit, and from one to the next: more where sums lay */
+    int units, images, planes;         /* units of a row in an image, images, whether units are channels */
     ptrdiff_t step, row, image, first; /* off the chip: bytes from unit to unit, row to row, image to image; before all */
 } certile_rows;
 
@@ -32,10 +33,10 @@ typedef struct {
     int at, filter, number;
 } certile_filters;
 
-/* Weights and biases of a layer off the chip, and bytes of a filter of either. */
+/* Weights and biases of a layer off the chip: a filter has so many input channels, each with so many bytes in a run. */
 typedef struct {
     unsigned char *w, *bias;
-    int taps, bias_bytes;
+    int channels, bytes, runs, bias_bytes;
 } certile_weights;
 
 /* A call: rows of maps, or filters. */
@@ -45,13 +46,16 @@ typedef struct {
     int number; /* of spans, or of runs of filters */
     const certile_weights *weights;
     const certile_filters *filters;
+    int low, high; /* of filters: input channels */
     unsigned long segments, bytes; /* as planned; no segments where the plan counts others */
 } certile_transfer;
 
-/* What a step computes: rows `begin` to `end` - 1 of filters `first` to `last` - 1; w has the addresses of the filters. */
+/* What a step computes: rows `begin` to `end` - 1 of filters `first` to `last` - 1, with input channels `low` to
+   `high` - 1; filters have `wide` of these from `base` on; whether sums begin, and become results; which turn of its
+   input it reads; addresses of the filters. */
 typedef struct certile_work {
     void (*run)(const struct certile_work *);
-    int begin, end, first, last;
+    int begin, end, first, last, low, high, base, wide, opens, closes, turn;
     const int *w;
 } certile_work;
 
@@ -72,7 +76,7 @@ static inline unsigned char *certile_unit(const certile_rows *rows, int y, int u
         }
         at = one->at;
     }
-    return certile_ocm + (at + (long)u * rows->unit);
+    return certile_ocm + (at + (long)u * rows->apart);
 }
 
 #endif
