@@ -144,10 +144,13 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("work: filters with all channels", "first + filters, low, low + number)", "first + filters)"),
     ]),
     ("solver/uses/emit/ahead/addressed.py", "tests/solver/test_emit_ahead.py", [
-        ("addresses: no less than at first is tried", "        spare *= 2\n", "        spare = size\n"),
+        ("addresses: no less than at first is tried", "if spares[run] > size // MOST",
+         "if spares[run] > size // FIRST"),
     ]),
     ("formulations/fusion/latency/timelines.py", "tests/solver/test_emit_ahead.py", [
-        ("addresses: transfers as before", "self.room - spare)", "self.room)"),
+        ("addresses: bytes to spare in all that follows", "range(begins[run] + 1, begins[run + 1] + 1), spare)",
+         "range(begins[run] + 1, begins[-1] + 1), spare)"),
+        ("addresses: transfers as before", "draft.keep(range(begins[run] + 1", "draft.keep(range(begins[run] + 10**6"),
     ]),
     ("solver/uses/emit/ahead/program.py", "tests/solver/test_emit_ahead.py", [
         ("ahead: the host joins inputs in its turn", "                    before.append(step)\n",

@@ -10,11 +10,12 @@ A schedule is a `FusedRun` for every group of layers, a `LayerRun` for every lay
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property, partial
-from itertools import count
+from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
@@ -273,9 +274,13 @@ class FusionPart(Part[Runs]):
         """The timeline with what makes its steps; None where nothing is prefetched."""
         return self.timelines.carried(runs, self.numbered(runs))
 
-    def spared(self, runs: Runs, spare: int) -> Runs:
-        """The same with its transfers in another order, which leaves so many bytes free beside what steps have."""
-        return replace(runs, queue=self.timelines.spared(runs, self.numbered(runs), spare))
+    def spared(self, runs: Runs, spares: Mapping[int, int]) -> Runs:
+        """The same with its transfers in another order, which leaves bytes free beside what steps of some runs have."""
+        return replace(runs, queue=self.timelines.spared(runs, self.numbered(runs), spares))
+
+    def run_of(self, runs: Runs, step: int) -> int:
+        """The number of the run that a step, from 1, is part of."""
+        return bisect_left([*accumulate(len(part.steps) for part in self.laid(runs).parts)], step)
 
     def least_time(self, runs: Runs) -> int:
         """What no order of the transfers of that timeline is below, in ticks."""

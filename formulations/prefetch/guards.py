@@ -108,6 +108,11 @@ class Draft:
         rows = [int(load) for load in self.load], self.ticks, self.bytes, fixed, self.ready, queues
         self.rows = Rows(*(_row(one) for one in rows))
 
+    def keep(self, steps: range, spare: int) -> None:
+        """Keep bytes free beside some steps."""
+        for t in steps:
+            self.beside[t] -= spare
+
     def made(self, order: Sequence[int], when: Sequence[int]) -> Timeline:
         """An order with guards and limits as a timeline."""
         moves = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ from hypothesis import strategies as st
 
 from certile import InputError, Plan, emit_c, solve
 from formulations.clock import ENDLESS
+from formulations.fusion.part import FusionPart
+from hwmodels.timeline.price import occupancy
 from instances.load import load_machine
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Input, Reshape
 from instances.zoo.chains import chain
 from solver.calls.check import faults_of
+from solver.problems.registry import problem_of
 from solver.uses.emit.ahead import whole
 from solver.uses.emit.ahead.addressed import addressed, said_of
 from solver.uses.emit.ahead.placing import most, placed
@@ -151,6 +155,20 @@ def test_transfers_in_another_order_leave_room_for_addresses(
     assert faults_of(made) == []
 
 
+@pytest.mark.parametrize("run", [0, 1, 2])
+def test_bytes_stay_free_while_one_group_runs(run: int) -> None:
+    """Three layers, each a group: with all memory to spare nothing lies beside the steps of one, but of the others."""
+    settings = {"ocm_bytes": "2048", "ocm_banks": "0"}
+    plan = solve(three_layers(), "scratchpad_768k", problem="fusion", settings=settings, pins=["cut=a", "cut=b"])
+    (part,) = problem_of(plan).parts_of(plan)
+    assert isinstance(part, FusionPart)
+    laid = part.laid(part.spared(plan.schedule, {run: 2048}))
+    own = [[step.bytes for step in one.steps] for one in laid.parts]
+    there, begins = occupancy(laid.timeline), [0, *accumulate(map(len, own))]
+    beside = [[int(there[begins[r] + k]) - size for k, size in enumerate(sizes)] for r, sizes in enumerate(own)]
+    assert [any(sizes) for sizes in beside] == [r != run for r in range(3)]
+
+
 @given(st.data())
 def test_objects_never_meet(data: st.DataObject) -> None:
     """No two objects share a byte in a step; all units have a place; without room for a step there are no places."""
@@ -160,13 +178,15 @@ def test_objects_never_meet(data: st.DataObject) -> None:
     first = np.array([data.draw(st.integers(1, 8)) for _ in range(number)])
     last = first + np.array([data.draw(st.integers(0, 4)) for _ in range(number)])
     need = int(most(size, first, last).max())
-    assert placed(size, units, first, last, need - 1) is None
+    step = placed(size, units, first, last, need - 1)
+    assert isinstance(step, int)
+    assert step in first
     ample = placed(size, units, first, last, int(size.sum()))
     tight = placed(size, units, first, last, need)
-    assert ample is not None
+    assert isinstance(ample, list)
     assert all(len(parts) == 1 for parts in ample)
     for found, capacity in ((ample, int(size.sum())), (tight, need)):
-        for step in range(1, 13) if found is not None else ():
+        for step in range(1, 13) if isinstance(found, list) else ():
             there = [i for i in range(number) if first[i] <= step <= last[i]]
             used = [byte for i in there for at, some in found[i] for byte in range(at, at + some * int(units[i]))]
             assert len(used) == len(set(used)) == int(size[there].sum())
@@ -177,7 +197,7 @@ def test_objects_of_single_bytes_always_fit() -> None:
     """Units of a byte fill any gap: 2 of 3 bytes are free when the third object comes, at 0 and 2."""
     size, ones = np.array([1, 1, 1, 2]), np.ones(4, np.int64)
     found = placed(size, ones, np.array([1, 1, 1, 2]), np.array([1, 2, 1, 2]), 3)
-    assert found is not None
+    assert isinstance(found, list)
     assert sorted(byte for at, some in found[3] for byte in range(at, at + some)) != [found[1][0][0]]
     assert sum(some for _, some in found[3]) == 2
 

@@ -351,7 +351,7 @@ class Fastest(Piece[Runs]):
 
         Of two neighbours, t and t' ticks and b and b' bytes, bytes are priced by (t' - t) / (b - b'): the best path by
         its labels lies below their chord, or on it. Then between it and each of them, and so on; MOST_BETWEEN paths are
-        laid out at the most, until time is up.
+        laid out at the most, until time is up. One with as few bytes takes the place of the slower neighbour.
         """
         chords = deque(pairwise(map(self._point, ends)))
         known = {point for chord in chords for point in chord}
@@ -370,7 +370,7 @@ class Fastest(Piece[Runs]):
             looked.charge(found[0], self.laid(runs))
             point = self._point(runs)
             yield runs
-            if point not in known and fewer < point[1] < moved:
+            if point not in known and fewer <= point[1] < moved and point[0] < slower:
                 known.add(point)
                 chords += [((ticks, moved), point), (point, (slower, fewer))]
 

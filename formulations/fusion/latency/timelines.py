@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -210,17 +210,20 @@ class Timelines:
             return laid
         return min(laid, self._ordered([best]), key=lambda one: one.ticks)
 
-    def spared(self, runs: Runs, numbered: Iterable[Numbered], spare: int) -> Queue:
-        """The best order of a queue's transfers that is found where so many bytes stay free beside what steps have.
+    def spared(self, runs: Runs, numbered: Iterable[Numbered], spares: Mapping[int, int]) -> Queue:
+        """The best order of a queue's transfers that is found where bytes stay free beside what steps have.
 
-        Raises InputError for a plan without a queue.
+        `spares`: how many, by number of the run whose steps these are. Raises InputError for a plan without a queue.
         """
         if (queue := runs.queue) is None:
             raise InputError("too many transfers: none is prefetched")
         each = [*numbered]
         sizes = _sizes(queue, len(each))
         parts = [_part(*source) for source in self._sources(each, sizes)]
-        draft = Draft(joined(parts, self.demands.groups), self.room - spare)
+        draft, begins = Draft(joined(parts, self.demands.groups), self.room), [0]
+        begins += accumulate(len(part.steps) for part in parts)
+        for run, spare in spares.items():
+            draft.keep(range(begins[run] + 1, begins[run + 1] + 1), spare)
         return self._ordered([_Drafted(parts, draft, sizes)]).queue or queue
 
     def _one_by_one(self, sources: Iterable[Source]) -> Laid:

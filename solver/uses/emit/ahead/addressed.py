@@ -2,13 +2,17 @@
 
 The bytes of a step may fill the memory, and what is there leave no gap for a row: rows and filters lie where they lie
 while others come and go. Mostly they are prefetches that fill it. So where no addresses are found, transfers are
-ordered anew as if the memory had fewer bytes, with twice as many left free each time, until there are addresses. Steps
-keep all bytes that they need; the time is that of the new order.
+ordered anew as if the memory had fewer bytes while that layer or group runs beyond whose step no placement gets, twice
+as many left free each time that it is the same one, until there are addresses. Steps keep all bytes that they need; the
+time is that of the new order.
+
+An example: in many layers of ResNet-50 two blocks of weights fill the memory, one that computes and the next one; in
+one of these they find no addresses. With bytes to spare there each of its blocks is loaded when the one before has
+gone. All other layers keep theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import cast
 
 from formulations.clock import Clock
@@ -25,7 +29,7 @@ from solver.uses.emit.ahead.program import AheadPlanned
 from solver.uses.emit.ahead.whole import Whole
 from solver.uses.emit.meaning import Meaning
 
-#: Parts of the memory that are left free beside prefetches, at first and at the most.
+#: Parts of the memory that are left free beside what a step has, at first and at the most.
 FIRST, MOST = 512, 2
 
 
@@ -46,30 +50,24 @@ def addressed(plan: Plan, network: Network, meaning: Meaning | None, clock: Cloc
     problem = problem_of(plan)
     assert isinstance(problem, SharedProblem)
     (part,), machine = cast(tuple[FusionPart], problem.parts_of(plan)), plan.machine_data
+    runs, spares, size = plan.schedule, dict[int, int](), machine.memories["ocm"]
 
     def whole(runs: Runs) -> Whole:
         return AheadPlanned(network, machine, runs.runs, meaning, carried=part.carried(runs)).whole
 
-    for spare in (0, *_spares(machine.memories["ocm"])):
-        if spare and clock.over:
-            break
+    while True:
         try:
-            runs = part.spared(plan.schedule, spare) if spare else plan.schedule
             whole(runs)
-        except NoAddresses:
-            continue
+        except NoAddresses as error:
+            run = part.run_of(runs, error.step)
+            spares[run] = 2 * spares[run] if run in spares else max(1, size // FIRST)
+            if spares[run] > size // MOST or clock.over:
+                return plan
+            runs = part.spared(plan.schedule, spares)
         except InputError:
-            break
-        return problem.reordered(plan, part, runs) if spare else plan
-    return plan
-
-
-def _spares(size: int) -> Iterator[int]:
-    """Yield bytes, twice as many each time."""
-    spare = max(1, size // FIRST)
-    while spare <= size // MOST:
-        yield spare
-        spare *= 2
+            return plan
+        else:
+            return problem.reordered(plan, part, runs) if spares else plan
 
 
 def said_of(before: Plan, plan: Plan) -> str:

@@ -28,22 +28,29 @@ _SPANS = (0, 2, 5, 10, 20, 35, 50, 100, 200, 500, 2**40)
 class NoAddresses(InputError):
     """What lies on chip fits by its bytes, and finds no addresses."""
 
+    def __init__(self, message: str, step: int) -> None:
+        super().__init__(message)
+        self.step = step
+        """The step that no order of objects that is tried gets beyond."""
 
-def placed(size: Ints, unit: Ints, first: Ints, last: Ints, capacity: int) -> list[list[Part]] | None:
-    """Return the parts of every object, none beyond the capacity; None if no order that is tried finds room.
+
+def placed(size: Ints, unit: Ints, first: Ints, last: Ints, capacity: int) -> list[list[Part]] | int:
+    """Return the parts of every object, none beyond the capacity; or the step that no order that is tried gets beyond.
 
     `size`: bytes, multiples of `unit`; `first`, `last`: steps; (N,) each.
     """
-    span, found = last - first, None
+    span, found, far = last - first, None, 0
     for keys in ((-size, first), (-span, first), (size, first)):
         order = np.lexsort(keys).tolist()
         for most in _SPANS:
             made = _in_order(order, (size, unit, first, last), span >= most, capacity)
-            if made is not None and (found is None or _cuts(made) < _cuts(found)):
+            if isinstance(made, int):
+                far = max(far, made)
+            elif found is None or _cuts(made) < _cuts(found):
                 found = made
         if found is not None:
             return found
-    return None
+    return far
 
 
 def most(size: Ints, first: Ints, last: Ints) -> Ints:
@@ -60,7 +67,7 @@ def _cuts(parts: Iterable[list[Part]]) -> int:
 
 def _in_order(
     order: list[int], objects: tuple[Ints, Ints, Ints, Ints], low: NDArray[np.bool_], capacity: int
-) -> list[list[Part]] | None:  # fmt: skip
+) -> list[list[Part]] | int:  # fmt: skip
     size, unit, first, last = (each.tolist() for each in objects)
     free, made = _Free(capacity), [list[Part]() for _ in size]
     ends = np.argsort(last, kind="stable").tolist()
@@ -72,7 +79,7 @@ def _in_order(
             gone += 1
         parts = free.take(size[i], unit[i], low=bool(low[i]))
         if parts is None:
-            return None
+            return int(first[i])
         made[i] = parts
     return made
 

@@ -492,11 +492,12 @@ class Whole:
         self._compare(most(size, first, last))
         base, memory = self.machine.reserved_bytes, self.machine.memories["ocm"]
         found = placed(size, unit, first, last, memory - base)
-        if found is None:
+        if isinstance(found, int):
             rooms = (memory + memory * k // 64 for k in _MORE)
-            more = next((n for n in rooms if placed(size, unit, first, last, n - base)), None)
+            more = next((n for n in rooms if isinstance(placed(size, unit, first, last, n - base), list)), None)
             said = f": there are some in {more:,} (--memory), so plan with less" if more else ""
-            raise NoAddresses(f"no addresses are found for its {len(objects):,} rows and filters in {memory:,}{said}")
+            what = f"its {len(objects):,} rows and filters in {memory:,}"
+            raise NoAddresses(f"no addresses are found for {what}{said}", found)
         for parts, made in zip(objects, found, strict=True):
             parts += [(base + address, number) for address, number in made]
 
