@@ -222,6 +222,9 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion SHRINK: turned round", "if not self.fusion.shrinks(place.arc, k)]",
          "if self.fusion.shrinks(place.arc, k)]"),
     ]),
+    ("formulations/fusion/schedule.py", "tests/formulations/test_fusion_times.py", [
+        ("fusion: tiles stay as small as they are found", "outcome.time_ticks < now.time_ticks", "False"),
+    ]),
     ("formulations/fusion/steps.py", "tests/formulations/test_fusion_steps.py", [
         ("fusion steps: turns end with their first layer", "active[:, :, self.runs[k]] |=",
          "active[:, :, k] |= (self.runs[k] == k) &"),

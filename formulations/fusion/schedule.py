@@ -21,6 +21,8 @@ from formulations.fusion.tables import Tables
 from formulations.pins import Pins
 from formulations.tiling import tiling
 from formulations.tiling.searched import search_nests
+from formulations.tiling.space import Space
+from formulations.tiling.turns import coarser
 from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.price.closed_form import price
@@ -289,13 +291,24 @@ class Layers:
         space = tiling.build(layer, self.machine, self.pins)
         if not clock.over:
             said = search_nests(space, ("bytes",), clock, most=most, proving=(), known=most).nest or nest
-            return min(said, nest, key=lambda one: ((of := self.outcome(layer, one)).bytes, of.time_ticks))
-        for item in nest.items:  # without loops that save nothing there are fewer tiles, which take time to replay, too
-            fewer = replace(nest, items=tuple(one for one in nest.items if one is not item))
-            if isinstance(item, Loop) and space.contains(fewer):
-                outcome = self.outcome(layer, fewer)
-                if outcome.bytes <= most["bytes"] and outcome.occupancy_bytes["ocm"] <= most["ocm"]:
-                    nest = fewer
+            nest = min(said, nest, key=lambda one: ((of := self.outcome(layer, one)).bytes, of.time_ticks))
+        return self._coarser(layer, nest, most, space)
+
+    def _coarser(self, layer: Layer, nest: Nest, most: Mapping[str, int], space: Space) -> Nest:
+        """A nest with fewer tiles, in no more bytes and less time: without some loop, or with larger steps of it.
+
+        A search that ends early may leave tiles of one element, of which a timeline cannot have all.
+        """
+        now, better = self.outcome(layer, nest), True
+        while better:
+            better = False
+            for other in coarser(layer, nest):
+                if space.contains(other):
+                    outcome = self.outcome(layer, other)
+                    fits = outcome.bytes <= most["bytes"] and outcome.occupancy_bytes["ocm"] <= most["ocm"]
+                    if fits and outcome.time_ticks < now.time_ticks:
+                        nest, now, better = other, outcome, True
+                        break
         return nest
 
 

@@ -82,7 +82,7 @@ def turned(space: Space, objectives: tuple[str, ...], measure: str, best: Pick, 
             return best
         pick = start if start.measures else Pick(start.branch, start.s, start.q, _measures(space, start.nest, best))
         best = min(best, _improved(space, objectives, pick, _swapped), key=lambda one: vector(one.measures, objectives))
-    for changes in (_coarser, _traded):
+    for changes in (coarser, _traded):
         if not late():
             best = _improved(space, objectives, best, changes)
     return best
@@ -186,7 +186,7 @@ def _swapped(_: Layer, nest: Nest) -> Iterator[Nest]:
             yield Nest((*items[:at], two, one, *items[at + 2 :]))
 
 
-def _coarser(layer: Layer, nest: Nest) -> Iterator[Nest]:
+def coarser(layer: Layer, nest: Nest) -> Iterator[Nest]:
     """The nest without one of its loops, or with one in steps twice as large, or larger by one."""
     items = nest.items
     for at, item in enumerate(items):

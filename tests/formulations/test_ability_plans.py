@@ -11,7 +11,7 @@ import pytest
 
 from formulations.pins import parse_pins
 from formulations.tiling import tiling
-from formulations.tiling.turns import _coarser, _swapped, _traded
+from formulations.tiling.turns import _swapped, _traded, coarser
 from hwmodels.nest.price.choices import Choices
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.skeleton import Skeleton
@@ -98,7 +98,7 @@ def test_changes_that_are_tried_on_a_nest() -> None:
         return [" ".join(f"{x.dim}{x.step}" if isinstance(x, Loop) else x.operand for x in one.items) for one in found]
 
     assert said(_swapped(layer, nest)) == ["c1 r2 IN m1 W r1 OUT"]
-    assert said(_coarser(layer, nest)) == [
+    assert said(coarser(layer, nest)) == [
         "c1 IN m1 W r1 OUT", "r4 c1 IN m1 W r1 OUT", "r3 c1 IN m1 W r1 OUT",
         "r2 IN m1 W r1 OUT", *["r2 c2 IN m1 W r1 OUT"] * 2,
         "r2 c1 IN W r1 OUT", *["r2 c1 IN m2 W r1 OUT"] * 2, "r2 c1 IN m1 W OUT",

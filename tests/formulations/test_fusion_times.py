@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from formulations.clock import Clock
 from formulations.fusion.arcs import MODES
 from formulations.fusion.group_time import ticks_of_call
 from formulations.fusion.groups import Group
@@ -15,11 +16,12 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins, parse_pins
-from hwmodels.schedule import Blocks, FusedRun, NetworkRun
+from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, NetworkRun
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.network import Network
+from instances.zoo import chains
 from instances.zoo.builder import Builder
 from instances.zoo.chains import CHAINS
 from solver import check, show
@@ -228,3 +230,17 @@ def test_edited_turns_are_refused(field: str, value: int, said: str) -> None:
     report = check(changed(products(), (f"parts.0.schedule.runs.0.blocks.0.{field}", value)))
     assert not report.ok
     assert said in str(report)
+
+
+def test_tiles_of_one_element_are_made_larger() -> None:
+    """Without time for a search: rows, columns and filters one by one become what finds room.
+
+    8 x 8 pixels of 4 channels, 4 filters: with 16 weights on chip and room for 256 bytes of each map nothing is cut.
+    """
+    part = FusionPart(
+        chains.chain(4, 4, size=8, taps=1), load_machine("scratchpad_768k", {"psum_bytes": "1"}), Pins(())
+    )
+    loops = Loop("r", 1), Hold("IN"), Loop("m", 1), Loop("c", 1)
+    run = LayerRun(Nest((Hold("W"), *loops, Hold("OUT"))), {}, 0, tuple(range(part.machine.ocm_banks)))
+    made = part.layers.faster(0, run, {}, Clock(0.0)).nest
+    assert not any(isinstance(item, Loop) for item in made.items)
