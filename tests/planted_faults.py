@@ -34,6 +34,13 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("hwmodels/nest/price/core.py", "tests/hwmodels/test_hidden.py", [
         ("core: runs by calls where channels are cut", "* (inside.dim not in unsure)", "* 0"),
     ]),
+    ("instances/machine/machine.py", "tests/solver/test_fusion_plans.py", [
+        ("reserved: a bank that is begun is free", "-(-self.reserved_bytes // self.bank_bytes)",
+         "self.reserved_bytes // self.bank_bytes"),
+    ]),
+    ("formulations/fusion/problem.py", "tests/solver/test_fusion_plans.py", [
+        ("reserved: groups have all", "return machine.unreserved", "return machine"),
+    ]),
     ("formulations/pareto.py", "tests/formulations/test_pareto.py", [
         ("pareto: cells of one slice alone", "falls = flat[here] <= mine", "falls = flat[here] < 0"),
         ("pareto: equal values in a cell below", "<= mine[inner]", "< mine[inner]"),

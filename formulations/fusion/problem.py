@@ -146,7 +146,11 @@ class FusionFormulation(Formulation[Runs]):
             refuse_long(layer)
             if layer.kind == "correlation":
                 raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
-        return [FusionPart(network, machine, pins, profile)]
+        return [FusionPart(network, self.planned(machine), pins, profile)]
+
+    def planned(self, machine: Machine) -> Machine:
+        """The machine that plans are made for: what is reserved no plan has; raises InputError if nothing is left."""
+        return machine.unreserved
 
 
 # ---- groups of one layer ---------------------------------------------------------------------------------------------
@@ -206,13 +210,15 @@ class JointFormulation(FusionFormulation):
         """As problem fusion with pin ``length=1``."""
         return super().read(network, machine, Pins((*pins.pins, APART)), layers, profile)
 
+    def planned(self, machine: Machine) -> Machine:
+        """The machine as it is: every nest leaves room for what is reserved beside its tiles."""
+        return machine
+
 
 def check_machine(machine: Machine, problem: str) -> None:
     """Raise InputError unless the problem can be asked of a machine."""
-    if problem == "fusion" and (machine.reserved_bytes or machine.im2col_rows):
-        raise InputError(
-            f"machine {machine.name}: problem fusion keeps no room for reserved_bytes and im2col_rows beside strips"
-        )
+    if problem == "fusion" and machine.im2col_rows:
+        raise InputError(f"machine {machine.name}: problem fusion keeps no room for im2col_rows beside strips")
     if not machine.bank_count:
         raise InputError(
             f"machine {machine.name}: problem {problem} needs a memory that all operands share (ocm_bytes), "

@@ -295,6 +295,23 @@ class Machine(Sparse):
         return (self.ocm_bytes or 0) // self.ocm_banks if self.ocm_banks else 1
 
     @property
+    def unreserved(self) -> Machine:
+        """The machine without what is reserved of its shared memory, whole banks of it.
+
+        Raises InputError if no bank is left.
+        """
+        if not self.reserved_bytes:
+            return self
+        count, each = self.bank_count - -(-self.reserved_bytes // self.bank_bytes), self.bank_bytes
+        if count < 1:
+            raise InputError(
+                f"machine {self.name}: reserved_bytes {self.reserved_bytes:,} leaves none of {self.bank_count:,} banks "
+                f"of {each:,} bytes"
+            )
+        less = {"ocm_bytes": count * each, "ocm_banks": count if self.ocm_banks else 0, "reserved_bytes": 0}
+        return self.model_copy(update=less)
+
+    @property
     def timing(self) -> Literal["serial", "double_buffered", "transfer_only"]:
         """`overlap` with "auto" resolved."""
         if self.overlap == "auto":

@@ -206,7 +206,7 @@ class FusionProblem(SharedProblem):
 
         Raises InputError for other axes.
         """
-        wanted = axes or self.front_axes
+        wanted, question = axes or self.front_axes, self.settled(question)
         if set(wanted) in ({"time", "memory"}, {"bytes", "memory"}):
             return self.over_memory(question, wanted)
         if set(wanted) == {"time", "bytes"}:

@@ -4,10 +4,10 @@
 model is `formulations.homes.problem`; here its tables are filled with the plans of the layers, and an engine chooses.
 The bound is the optimum of the same model with the bounds of the layers in place of their values.
 
-**Joint plans** (`narrowed`, `check_homes`): one home for each operand, said by machine and pins. Problem joint decides
-bytes, which are the same wherever they come from: there is nothing to choose. What is refused in one line: homes that
-are open, energy that is not that of the bytes alone, and maps and weights that do not fit (all maps are counted, also
-those whose rows stay on chip).
+**Joint plans, and of fusion** (`narrowed`, `check_homes`): one home for each operand, said by machine and pins. Bytes
+are the same wherever they come from: there is nothing to choose; the time of fusion is that of the homes that are said.
+What is refused in one line: homes that are open, energy that is not that of the bytes alone, and maps and weights that
+do not fit (all maps are counted, also those whose rows stay on chip).
 
 **In a plan** (`HomesPlan`): every map and all weights of the network, with the memory where each lies.
 `problems_of_homes` checks all of it but that no other homes are better.
@@ -165,10 +165,10 @@ def check_homes(network: Network, machine: Machine, objectives: Sequence[str]) -
                 f"{' or '.join(names)}: pin home_{operand}={names[0]}, for example"
             )
     if "energy" in objectives and len({machine.byte_fj_of(operand) for operand in machine.homes}) > 1:
-        raise InputError(f"machine {machine.name}: joint decides bytes, which take unlike energy here")
+        raise InputError(f"machine {machine.name}: bytes are decided, which take unlike energy here")
     products = [layer.name for layer in network.layers if layer.weights == "activation"]
     if products and machine.homes["W"] != machine.homes["IN"]:
-        raise InputError(f"layer {products[0]}: both inputs are maps, which joint plans with W and IN in one home")
+        raise InputError(f"layer {products[0]}: both inputs are maps, which are planned with W and IN in one home")
     fitting(places_of(network, network.layers, machine, Pins()), machine)
 
 

@@ -38,7 +38,7 @@ from solver.plan.why import Stall
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
 from solver.problems.memory import SIZES, memories, staircase
-from solver.problems.problem import Problem, Target
+from solver.problems.problem import Explained, Problem, Target
 from solver.problems.timeline import Timetable
 from solver.search.deciding import accepted
 from solver.search.loop import Answer, status_of
@@ -285,9 +285,26 @@ class SharedProblem(Problem):
         check_homes(question.network, question.machine, question.objectives)
         return parts
 
+    def settled(self, question: Question) -> Question:
+        """The question with the homes that pins leave; raises InputError for those that the machine does not have."""
+        pins = parse_pins(question.pins, self.formulation.decisions)
+        return replace(question, machine=narrowed(question.machine, pins))
+
+    def ready(self, question: Question) -> None:
+        """Make what a solve makes before it decides, with the homes that pins leave."""
+        super().ready(self.settled(question))
+
+    def solve(self, question: Question) -> Plan:
+        """Plan all layers together, with the homes that pins leave."""
+        return super().solve(self.settled(question))
+
+    def explain(self, question: Question) -> Iterator[Explained]:
+        """Say which demands conflict, with the homes that pins leave."""
+        return super().explain(self.settled(question))
+
     def over_memory(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The front of a measure and the memory: of bytes exact, of time of the plans that are found."""
-        (measure,) = (axis for axis in axes if axis != "memory")
+        (measure,), question = (axis for axis in axes if axis != "memory"), self.settled(question)
         self.parts(question)  # refuses before anything is searched
 
         def solved(machine: Machine, seconds: float | None) -> Plan:
@@ -407,12 +424,6 @@ class JointProblem(SharedProblem):
         if "time" in (asked.split(",") if isinstance(asked, str) else asked or ()):
             raise InputError("objective time: problem joint decides bytes (or energy); problem fusion decides time")
         return super().objectives(asked, target)
-
-    def solve(self, question: Question) -> Plan:
-        """Plan all layers together, with the homes that pins leave."""
-        return super().solve(
-            replace(question, machine=narrowed(question.machine, parse_pins(question.pins, JOINT.decisions)))
-        )
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 

@@ -36,12 +36,16 @@ class Staircase:
 
 
 def memories(machine: Machine) -> list[Machine]:
-    """Return the same machine with less and less memory cut off: bank by bank, or in `STEPS` parts."""
+    """Return the same machine with less and less memory cut off: bank by bank, or in `STEPS` parts.
+
+    All have more than what is reserved.
+    """
     size, banks = machine.memories["ocm"], machine.ocm_banks
     count = banks or min(STEPS, size)
+    none = -(-machine.reserved_bytes // machine.bank_bytes) if banks else machine.reserved_bytes * count // size
     return [
         machine.model_copy(update=dict(zip(SIZES, (size * k // count, k if banks else 0), strict=True)))
-        for k in range(1, count + 1)
+        for k in range(1 + none, count + 1)
     ]
 
 

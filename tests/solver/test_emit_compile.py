@@ -121,8 +121,8 @@ def test_a_pin_of_transfers_is_obeyed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("machine", "settings", "objective", "problem"),
     [
-        ("scratchpad_768k", {"reserved_bytes": 64}, None, "joint"),  # fusion keeps no room for these
-        ("scratchpad_768k", {"reserved_bytes": 64}, "time", "tiling"),  # joint does not decide time
+        ("scratchpad_768k", {"im2col_rows": 1}, None, "joint"),  # fusion keeps no room for these
+        ("scratchpad_768k", {"im2col_rows": 1}, "time", "tiling"),  # joint does not decide time
         ("scratchpad_768k", {}, "bytes", "fusion"),
         ("nmp", {}, None, "slicing"),  # no memory that all operands share
     ],
@@ -137,15 +137,15 @@ def test_the_next_problem_where_one_cannot_be_asked(
     assert made.plan.problem == problem
     said = [line for line in caplog.messages if "not planned as problem" in line]
     assert len(said) == {"joint": 1, "tiling": 2}.get(problem, 0)
-    assert all("reserved_bytes" in line or "decides time" in line for line in said)
+    assert all("im2col_rows" in line or "decides time" in line for line in said)
     assert objective is None or made.plan.objectives == (objective,)
 
 
 def test_a_problem_that_is_asked_for_is_obeyed_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = two(tmp_path)
     no_search(monkeypatch)
-    with pytest.raises(InputError, match="problem fusion keeps no room for reserved_bytes"):
-        compiled(path, settings={"reserved_bytes": 64}, problem="fusion")
+    with pytest.raises(InputError, match="problem fusion keeps no room for im2col_rows"):
+        compiled(path, settings={"im2col_rows": 1}, problem="fusion")
     with pytest.raises(InputError, match="problem joint decides bytes"):
         compiled(path, problem="joint", objective="time")
     with pytest.raises(InputError, match="C is written of tiling, slicing, joint, fusion"):

@@ -42,9 +42,9 @@ BOTH = "fuse=c0..c1"
 
 
 @cache
-def two(banks: int, *pins: str) -> Plan:
-    """The hand example in so many banks of 16 bytes."""
-    settings = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
+def two(banks: int, *pins: str, reserved: int = 0) -> Plan:
+    """The hand example in so many banks of 16 bytes, of which some are reserved."""
+    settings = {"ocm_bytes": 16 * banks, "ocm_banks": banks, "reserved_bytes": reserved}
     return solve(TWO, "scratchpad_768k", problem="fusion", objective="bytes", pins=pins, settings=settings)
 
 
@@ -176,10 +176,48 @@ def test_pins_that_contradict_each_other() -> None:
     assert "fuse=c0..c1 and cut=c0 contradict each other" in show(plan)
 
 
-@pytest.mark.parametrize("setting", ["reserved_bytes=16", "im2col_rows=1"])
-def test_room_that_strips_do_not_leave_is_refused(setting: str) -> None:
-    with pytest.raises(InputError, match="keeps no room for reserved_bytes and im2col_rows"):
-        solve(TWO, "scratchpad_768k", problem="fusion", objective="bytes", settings=[setting])
+def test_room_that_strips_do_not_leave_is_refused() -> None:
+    with pytest.raises(InputError, match="keeps no room for im2col_rows beside strips"):
+        solve(TWO, "scratchpad_768k", problem="fusion", objective="bytes", settings=["im2col_rows=1"])
+
+
+@pytest.mark.parametrize(("reserved", "left"), [(1, 29), (16, 29), (17, 28)])
+def test_what_is_reserved_no_plan_has(reserved: int, left: int) -> None:
+    """A byte that is reserved of 30 banks of 16 takes a bank, 17 take two: 29 hold strips of 2 rows, 28 do not."""
+    plan, less = two(30, BOTH, "strip=2", reserved=reserved), two(left, BOTH, "strip=2")
+    assert plan.measures == less.measures
+    assert {True: 800, False: 1_196}[left == 29] == (plan.measures or {})["bytes"]
+    assert max(bank for run in plan.part.schedule for bank in run.banks) < left
+    assert check(plan).ok
+
+
+def test_what_is_reserved_without_banks() -> None:
+    """Of 481 bytes 17 are reserved: as 464 bytes."""
+    one, other = (
+        solve(TWO, "scratchpad_768k", problem="fusion", objective="bytes", pins=[BOTH, "strip=2"], settings=settings)
+        for settings in ({"ocm_bytes": 481, "ocm_banks": 0, "reserved_bytes": 17}, {"ocm_bytes": 464, "ocm_banks": 0})
+    )
+    assert one.measures == other.measures
+    assert one.part.figures[0].occupancy_bytes <= 464
+
+
+def test_more_is_reserved_than_there_are_banks() -> None:
+    """Of two banks of 16 bytes 17 bytes take both."""
+    settings = {"ocm_bytes": 32, "ocm_banks": 2, "reserved_bytes": 17}
+    with pytest.raises(InputError, match="reserved_bytes 17 leaves none of 2 banks of 16 bytes"):
+        solve(TWO, "scratchpad_768k", problem="fusion", settings=settings)
+
+
+def test_a_network_with_weights_in_flash(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The homes are those of the pin, and what is decided is checked with them; without a pin they are open."""
+    path = str(tmp_path / "plan.json")
+    asked = ["solve", "lenet5", "-m", "u256_flash", "--problem", "fusion", "--objective", "bytes", "--pin", "length=1"]
+    assert main([*asked, "--pin", "home_W=flash", "-o", path]) == 0
+    assert main(["check", path]) == 0
+    assert json.loads(Path(path).read_text())["machine_data"]["homes"]["W"] == ["flash"]
+    capsys.readouterr()
+    assert main(asked) == 2
+    assert "W may lie in flash or sram: pin home_W=flash" in capsys.readouterr().err
 
 
 # ---- benches ---------------------------------------------------------------------------------------------------------

@@ -62,6 +62,9 @@ def test_memories_of_a_machine() -> None:
     assert [(one.ocm_bytes, one.ocm_banks, one.bank_bytes) for one in banked] == [(32, 1, 32), (64, 2, 32), (96, 3, 32)]
     assert [one.ocm_bytes for one in memories(load_machine("scratchpad_64k", {"ocm_bytes": "4"}))] == [1, 2, 3, 4]
     assert len(memories(load_machine("scratchpad_64k"))) == 64
+    some = {"ocm_bytes": "96", "ocm_banks": "3", "reserved_bytes": "33"}
+    assert [one.ocm_banks for one in memories(load_machine("scratchpad_64k", some))] == [3]  # two have what is reserved
+    assert memories(load_machine("scratchpad_64k", some | {"ocm_banks": "0"}))[0].ocm_bytes == 34
 
 
 @pytest.mark.parametrize("problem", ["fusion", "joint"])
