@@ -21,11 +21,12 @@ Mask = npt.NDArray[np.bool_]
 
 def compulsory_bytes(found: Stores, machine: Machine) -> int:
     """Return the bytes that every schedule of a network moves."""
-    return sum((
-        weight_bytes(found, machine),
-        input_bytes(found, machine),
-        sum(min(store.results, store.rows * store.row_elements) for store in found.stores) * machine.out_bytes,
-    ))  # fmt: skip
+    return weight_bytes(found, machine) + input_bytes(found, machine) + result_bytes(found, machine)
+
+
+def result_bytes(found: Stores, machine: Machine) -> int:
+    """Return the bytes of the results of a network, once."""
+    return sum(min(store.results, store.rows * store.row_elements) for store in found.stores) * machine.out_bytes
 
 
 def weight_bytes(found: Stores, machine: Machine) -> int:

@@ -11,6 +11,7 @@ A schedule is a `FusedRun` for every group of layers, a `LayerRun` for every lay
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -21,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from formulations.clock import Clock, TimeUp
-from formulations.compulsory import compulsory_bytes, needed_pixels
+from formulations.compulsory import compulsory_bytes, input_bytes, needed_pixels, result_bytes, weight_bytes
 from formulations.fusion.arcs import Groups
 from formulations.fusion.group_time import cycles_of
 from formulations.fusion.groups import NEVER, Net
 from formulations.fusion.latency.anneal import Annealer
+from formulations.fusion.latency.options import HALF
 from formulations.fusion.latency.rules import Rules
 from formulations.fusion.latency.search import Fastest
 from formulations.fusion.latency.timelines import Carried, Laid, Timelines
@@ -181,10 +183,10 @@ class FusionPart(Part[Runs]):
     def _nest_in(self, step: int, run: LayerRun, room: int, most: int | None) -> tuple[Nest, StepsOf] | None:
         """A nest of a layer with these maps on chip in so many bytes, and its steps.
 
-        The fastest one, or one with blocks of `most` bytes of weights.
+        The fastest one, of all of them or of half of them (`HALF`), or one with blocks of `most` bytes of weights.
         """
-        layers = self.layers
-        nest = layers.fastest(step, run, room) if most is None else layers.in_blocks(step, run, room, most)
+        layers, some = self.layers, room // 2 if most == HALF else room
+        nest = layers.in_blocks(step, run, room, most) if most else layers.fastest(step, run, some)
         beside = self.timelines.room - room
         return None if nest is None else (nest, self.timelines.alone(step, replace(run, nest=nest), beside))
 
@@ -206,8 +208,16 @@ class FusionPart(Part[Runs]):
             int(cycles_of(layer, self.machine, np.array(pixels)))
             for layer, pixels in zip(net.layers, needed_pixels(net), strict=True)
         )
-        moving = self.compulsory_bytes * min(one.byte_ticks for one in self.machine.transfers)
-        return max(moving, cycles * unit.cycle_ticks)
+        return max(self._compulsory_moving, cycles * unit.cycle_ticks)
+
+    @property
+    def _compulsory_moving(self) -> int:
+        """Ticks of a queue for the bytes that every schedule moves, the most of all queues."""
+        net, machine, moving = self.net, self.machine, defaultdict[int, int](int)
+        each = {"W": weight_bytes(net, machine), "IN": input_bytes(net, machine), "OUT": result_bytes(net, machine)}
+        for operand, size in each.items():
+            moving[machine.channel_of(operand)] += size * machine.transfer_of(operand).byte_ticks
+        return max(moving.values())
 
     @property
     def must(self) -> Mapping[str, int]:

@@ -37,9 +37,11 @@ from formulations.fusion.group_time import GroupTime
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.strips import Ints, Mask
 from hwmodels.nest.buffers import buffers
+from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.choices import trees_of
 from hwmodels.nest.price.overlap import Timeline as TiledTime
 from hwmodels.nest.price.skeleton import cores, skeleton_of
+from hwmodels.outcome import OPERANDS
 from hwmodels.schedule import Nest
 from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
 from instances.machine.machine import Machine
@@ -68,21 +70,30 @@ class Part:
     """Of every step its layer, the first of those that take turns."""
     names: list[tuple[str, int]] = field(default_factory=list)
     """Of every transfer its operand, and the layer that reads or makes it."""
+    queues: Mapping[str, int] = field(default_factory=dict)
+    """The DMA queue that moves an operand, if there are several (`queues_of`)."""
 
     def load(self, name: tuple[str, int], ticks: int, size: int, due: int, *pieces: Piece, ready: int = 1) -> None:
         """Add a load, if it is one, that begins in the step that reads it."""
         if size:
-            self._add(name, Load(int(ticks), int(size), due, due, ready=ready), pieces)
+            queue = self.queues.get(name[0], 0)
+            self._add(name, Load(int(ticks), int(size), due, due, queue, ready), pieces)
 
     def store(self, name: tuple[str, int], ticks: int, size: int, released: int, *pieces: Piece) -> None:
         """Add a store, if it is one, that the next step waits for."""
         if size:
-            self._add(name, Store(int(ticks), int(size), released, released + 1), pieces)
+            queue = self.queues.get(name[0], 0)
+            self._add(name, Store(int(ticks), int(size), released, released + 1, queue), pieces)
 
     def _add(self, name: tuple[str, int], one: Move, pieces: tuple[Piece, ...]) -> None:
         self.names.append(name)
         self.moves.append(one)
         self.pieces.append(pieces)
+
+
+def queues_of(machine: Machine) -> Mapping[str, int]:
+    """The DMA queue that moves each operand; partial sums are moved as results are."""
+    return {operand: machine.channel_of(operand_of(operand)) for operand in OPERANDS}
 
 
 def joined(parts: Sequence[Part], ahead: int | None = None) -> Timeline:
@@ -446,12 +457,14 @@ class GroupSteps:
     def whole(self, more: int = 0) -> Part:
         """One step, after all loads (of `more` ticks) and before all stores: the only way, one after the other."""
         loads, stores = (int((moves.number * moves.ticks).sum()) for moves in (self.loads, self.stores))
-        return whole(self.group.first, int(self.ticks.sum()), int(self.bytes.max()), loads + more, stores)
+        first, size, queues = self.group.first, int(self.bytes.max()), queues_of(self.time.machine)
+        return whole(first, int(self.ticks.sum()), size, loads + more, stores, queues)
 
     def part(self) -> Part:
         """The steps and transfers of the only way."""
         first, streams = self.group.first, self.group.streams
-        made = Part([Step(*one) for one in zip(self.ticks.tolist(), self.bytes.tolist(), strict=True)])
+        steps = [Step(*one) for one in zip(self.ticks.tolist(), self.bytes.tolist(), strict=True)]
+        made = Part(steps, queues=queues_of(self.time.machine))
         made.layers = (first + self.layer).tolist()
         for moves, add in ((self.loads, made.load), (self.stores, made.store)):
             each = moves.ticks, moves.bytes, moves.step + 1, moves.stream, *moves.rows
@@ -498,7 +511,7 @@ class NestSteps:
         self, layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (),
         writes: Sequence[Piece] = (), number: int = 0,
     ) -> None:  # fmt: skip
-        self.layer, self.reads, self.writes, self.number = layer, reads, writes, number
+        self.layer, self.reads, self.writes, self.number, self.machine = layer, reads, writes, number, machine
         skeleton = skeleton_of(layer, nest)
         trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
         self.tiled = TiledTime(layer, machine, skeleton, nest.loops(), trees, line=nest.line)
@@ -531,7 +544,8 @@ class NestSteps:
 
     def part(self) -> Part:
         """A step for every tile that something is moved for, and all transfers."""
-        part, layer, moved, begins = Part(), self.layer, self.moved, self.begins
+        layer, moved, begins = self.layer, self.moved, self.begins
+        part = Part(queues=queues_of(self.machine))
         at = np.cumsum(begins)
         part.steps = [Step(int(one), self.own) for one in np.add.reduceat(self.tiled.compute(), np.flatnonzero(begins))]
         part.layers = [self.number] * len(part.steps)
@@ -556,12 +570,13 @@ class NestSteps:
         """One step, after all loads (of `more` ticks) and before all stores: the tiles one after the other."""
         loads = sum(int(load.sum()) for _, _, load, _ in self.moved)
         stores = sum(int(store.sum()) for *_, store in self.moved)
-        return whole(self.number, int(self.tiled.compute().sum()), self.own, loads + more, stores)
+        ticks, queues = int(self.tiled.compute().sum()), queues_of(self.machine)
+        return whole(self.number, ticks, self.own, loads + more, stores, queues)
 
 
-def whole(layer: int, ticks: int, size: int, loads: int, stores: int) -> Part:
-    """One step with ticks of loads and stores."""
-    part = Part([Step(ticks, size)], layers=[layer])
+def whole(layer: int, ticks: int, size: int, loads: int, stores: int, queues: Mapping[str, int]) -> Part:
+    """One step with ticks of loads and stores; all loads in the queue of inputs."""
+    part = Part([Step(ticks, size)], layers=[layer], queues=queues)
     part.load(("IN", layer), loads, size * (loads > 0), 1)
     part.store(("OUT", layer), stores, size * (stores > 0), 1)
     return part

@@ -19,7 +19,7 @@ are to be 12 / 8 times as fast. With another step of 10 ticks ahead of both, its
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -41,8 +41,8 @@ class Stall:
     """How many times as fast bytes move; None if calls alone take too long."""
 
 
-def stalls(timeline: Timeline, times: Times, room: int, byte_ticks: int, most: int) -> Iterator[Stall]:
-    """Yield the longest waits, `most` of them; `room`: bytes on chip; `byte_ticks`: what a byte takes."""
+def stalls(timeline: Timeline, times: Times, room: int, byte_ticks: Sequence[int], most: int) -> Iterator[Stall]:
+    """Yield the longest waits, `most` of them; `room`: bytes on chip; `byte_ticks`: of a byte of each transfer."""
     for wait in sorted(times.waits, key=lambda one: -one.ticks)[:most]:
         found = sooner(timeline, times, wait)
         beyond = None if found is None else max(0, int(occupancy(Draft(timeline, 0).made(*found)).max()) - room)
@@ -96,7 +96,7 @@ def _after(draft: Draft, times: Times, wait: Wait) -> int:
     return min(draft.last, wait.step + int(np.searchsorted(ends, end)))
 
 
-def quicker(timeline: Timeline, times: Times, wait: Wait, byte_ticks: int) -> Fraction | None:
+def quicker(timeline: Timeline, times: Times, wait: Wait, byte_ticks: Sequence[int]) -> Fraction | None:
     """How many times as fast bytes have to be for a step not to wait; None if that is not enough."""
     moves, queue = timeline.transfers, timeline.transfers[wait.transfer].queue
     paid, begin = 0, times.transfer_end[wait.transfer]
@@ -106,5 +106,5 @@ def quicker(timeline: Timeline, times: Times, wait: Wait, byte_ticks: int) -> Fr
         if times.transfer_end[k] < begin:
             break
         begin = times.transfer_begin[k]
-        paid += min(moves[k].ticks, moves[k].bytes * byte_ticks)
+        paid += min(moves[k].ticks, moves[k].bytes * byte_ticks[k])
     return Fraction(paid, paid - wait.ticks) if paid > wait.ticks else None

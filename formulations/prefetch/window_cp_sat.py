@@ -2,9 +2,9 @@
 
 Sets        steps t = a..z, free loads i and stores k; all else as in `formulations.prefetch.cp_sat`
 Constraints those of it in the window, and
-            (BEFORE) R[t] and S[t] no earlier than what stands ahead allows; s[q] no earlier than the queue is idle
+            (BEFORE) R[t] and S[t] no earlier than what stands ahead allows; s[q] no earlier than its queue is idle
             (BYTES)  of step t what others leave it
-Objective   min L,  L >= S[z] + c_z + tail,  L >= s[q] + tau_q + tail of what is next in the queue, and of the step that
+Objective   min L,  L >= S[z] + c_z + tail,  L >= s[q] + tau_q + tail of what is next in its queue, and of the step that
             waits for q, if that is behind the window
 """
 
@@ -39,17 +39,20 @@ class _Window:
         self.within = range(window.first, window.last)
         self.free = {t: model.new_int_var(window.room[t], max(most, window.room[t]), "") for t in self.within}
         self.start = {t: model.new_int_var(window.begin[t], max(most, window.begin[t]), "") for t in self.within}
-        self.begin = {k: model.new_int_var(window.idle, max(most, window.idle), "") for k in window.free}
+        idle = {k: window.idle[self.draft.queue[k]] for k in window.free}
+        self.begin = {k: model.new_int_var(at, max(most, at), "") for k, at in idle.items()}
         self.beside = {k: self._beside(k) for k in window.free}
         for t in self.within:
             model.add(self.start[t] >= self.free[t])
             end = self.start[t] + self.draft.steps[t - 1]
             model.add(end <= self.free[t + 1] if t + 1 < window.last else end + window.tails.end[t] <= self.latency)
-        model.add_no_overlap([
-            model.new_fixed_size_interval_var(begin, self.draft.ticks[k], "") for k, begin in self.begin.items()
-        ])  # fmt: skip
+        for queue in window.idle:
+            model.add_no_overlap([
+                model.new_fixed_size_interval_var(begin, self.draft.ticks[k], "")
+                for k, begin in self.begin.items() if self.draft.queue[k] == queue
+            ])  # fmt: skip
         for k in window.free:
-            model.add(self._end(k) + window.behind <= self.latency)
+            model.add(self._end(k) + window.behind[self.draft.queue[k]] <= self.latency)
             (self._load if self.draft.load[k] else self._store)(k)
         for t in self.within:
             held = [beside[t] * self.draft.bytes[k] for k, beside in self.beside.items() if t in beside]
@@ -78,7 +81,8 @@ class _Window:
         for t in range(first + 1, min(due, self.window.last - 1) + 1):
             model.add(begin >= self.free[t]).only_enforce_if(beside[t - 1].negated())
         for other in self.window.free if draft.ready[k] > 1 else ():
-            if not draft.load[other] and draft.fixed[other] < draft.ready[k]:
+            stored = not draft.load[other] and draft.fixed[other] < draft.ready[k]
+            if stored and draft.queue[other] == draft.queue[k]:
                 model.add(begin >= self._end(other))
         if due < self.window.last:
             model.add(self._end(k) <= self.start[due])

@@ -2,7 +2,7 @@
 
 **Problem.** Given an order with guards and limits, and steps a..z. Events up to the end of step a - 1 are before the
 window, those behind the end of step z are after it. The transfers that begin between, by the events that they wait for
-and those ahead of them in the queue wait for, are free: decide their order, guards and limits, so that the latency is
+and those ahead of them in their queue wait for, are free: decide their order, guards and limits, so that the latency is
 the least, where everything else stays as it is.
 
 **Frame.** What is before does not depend on the window: its times are numbers. What is after is a longest path from
@@ -41,13 +41,23 @@ class Tails:
     """`room`, `step`, `end`: by step, from when there is room for it, it begins, and it has ended."""
 
 
-def tails(draft: Draft, order: Order, when: When) -> Tails:
-    """Return them for an order, guards and limits of one queue."""
-    begins, latest = list[int](), 0
+def in_turn(draft: Draft, order: Order, when: When) -> tuple[Order, list[int]]:
+    """An order by the events behind which transfers begin, those ahead of them in their queue included; and these.
+
+    Of every queue it is the same order.
+    """
+    latest, begins = dict[int, int](), dict[int, int]()
     for k in order:
-        latest = max(latest, 2 * when[k] + 1 if draft.load[k] else 2 * (draft.fixed[k] + 1))
-        begins.append(latest)
-    count, at, following = draft.last, len(order) - 1, 0
+        event = 2 * when[k] + 1 if draft.load[k] else 2 * (draft.fixed[k] + 1)
+        latest[draft.queue[k]] = begins[k] = max(latest.get(draft.queue[k], 0), event)
+    order = sorted(order, key=begins.__getitem__)
+    return order, [begins[k] for k in order]
+
+
+def tails(draft: Draft, order: Order, when: When) -> Tails:
+    """Return them for an order (`in_turn`), guards and limits."""
+    order, begins = in_turn(draft, order, when)
+    count, at, following = draft.last, len(order) - 1, dict[int, int]()
     made = Tails(begins, [0] * len(order), *([0] * (count + 2) for _ in range(3)))
     for event in range(2 * count, 1, -1):
         t, is_room = divmod(event, 2)
@@ -56,8 +66,9 @@ def tails(draft: Draft, order: Order, when: When) -> Tails:
         begun = 0
         while at >= 0 and begins[at] >= event:
             k = order[at]
-            waits = made.step[draft.fixed[k]] if draft.load[k] else made.room[when[k]]
-            begun = following = made.transfer[at] = draft.ticks[k] + max(0, waits, following)
+            queue, waits = draft.queue[k], made.step[draft.fixed[k]] if draft.load[k] else made.room[when[k]]
+            following[queue] = made.transfer[at] = draft.ticks[k] + max(0, waits, following.get(queue, 0))
+            begun = max(begun, following[queue])
             at -= 1
         if is_room:
             made.room[t] = max(made.step[t], begun)
@@ -76,8 +87,10 @@ class Window:
     first: int
     last: int
     places: tuple[int, int]
-    idle: int
-    """When the queue has done what is ahead."""
+    idle: dict[int, int]
+    """When every queue has done what is ahead."""
+    behind: dict[int, int]
+    """The tail of what is next in every queue."""
     room: dict[int, int]
     begin: dict[int, int]
     """`room`, `begin`: by step, no earlier than that."""
@@ -93,12 +106,6 @@ class Window:
         """Transfers that are free."""
         return self.order[slice(*self.places)]
 
-    @property
-    def behind(self) -> int:
-        """The tail of what is next in the queue."""
-        end = self.places[1]
-        return self.tails.transfer[end] if end < len(self.order) else 0
-
     def changed(self, free: Order, when: When) -> tuple[Order, When]:
         """The whole order with another one of what is free."""
         begin, end = self.places
@@ -107,7 +114,8 @@ class Window:
 
 def window(draft: Draft, order: Order, when: When, first: int, steps: int) -> Window:
     """Return the window of so many steps from one on."""
-    found, after = tails(draft, order, when), min(draft.last, first + steps)
+    (order, _), found = in_turn(draft, order, when), tails(draft, order, when)
+    after = min(draft.last, first + steps)
     clocks = draft.clocks(order, when)
     end, ends = clocks.end.tolist(), clocks.last.tolist()
     places = (
@@ -117,9 +125,10 @@ def window(draft: Draft, order: Order, when: When, first: int, steps: int) -> Wi
     within, ahead = range(first, after), order[:low]
     start = end[first - 2] if first > 1 else 0
     room, begin = dict.fromkeys(within, start), dict.fromkeys(within, start)
-    idle = least = max((ends[k] for k in ahead), default=0)
-    if high < len(order):
-        least += found.transfer[high]
+    queues = dict.fromkeys(draft.queue, 0)
+    idle = queues | {draft.queue[k]: ends[k] for k in ahead}
+    behind = queues | {draft.queue[k]: found.transfer[n] for n, k in reversed([*enumerate(order)][high:])}
+    least = max((idle[queue] + behind[queue] for queue in queues), default=0)
     for k in ahead:
         step, within_it, tail = (
             (draft.fixed[k], begin, found.step) if draft.load[k] else (when[k], room, found.room)
@@ -131,7 +140,7 @@ def window(draft: Draft, order: Order, when: When, first: int, steps: int) -> Wi
     every = draft.left([*ahead, *order[high:]], when).tolist()
     left = {t: every[t] for t in within}
     latency, _ = quality(clocks)
-    return Window(draft, order, when, first, after, (low, high), idle, room, begin, left, found, least, latency)
+    return Window(draft, order, when, first, after, (low, high), idle, behind, room, begin, left, found, least, latency)
 
 
 def windows(draft: Draft, steps: int) -> Iterator[int]:

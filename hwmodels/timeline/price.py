@@ -26,6 +26,12 @@ MEMORY      for every t:  A_t + sum b_i over g_i <= t < u_i + sum b_k over r_k <
 3. There are no times (the events run in a circle) if and only if a step waits for a transfer that stands in its queue
    behind one that waits for this step or a later one: a load due in t behind a load with a guard above t or a store
    that is released by t or later; a store with limit t behind a load with a guard of t or more, or behind such a store.
+   Several queues make no other circles: room(t), S_t, E_t, room(t+1), ... follow each other, so in a circle some
+   transfers lead from one of these events to one that is not behind it; and a transfer waits for others of its own
+   queue alone, so those are of one queue, the first of them waits for the one event, and the last is waited for by the
+   other. So each queue by itself is refused or none.
+4. A timeline with several queues takes no longer than the same order with one: there every transfer waits for as many
+   others, or more.
 
 Source: the timeline of SoMa (HPCA 2025) with one queue, there with tensors; guards, limits and the proofs are ours.
 """

@@ -102,7 +102,7 @@ class Machine(Sparse):
 
     LEFT_OUT: ClassVar = frozenset((
         "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-        "homes", "platform", "requantise",
+        "homes", "channels", "platform", "requantise",
     ))  # fmt: skip
 
     name: str = Field(min_length=1)
@@ -197,6 +197,10 @@ class Machine(Sparse):
     """With `off_chip`: the memories where IN, W (with the bias) and OUT (with its partial sums) may lie. Of several
     names the plan chooses one for each layer.
     """
+    channels: Literal["one", "each"] = "one"
+    """With `off_chip`, in the time of networks with prefetch: "one": all memories share a DMA queue, which moves one
+    transfer after the other. "each": every memory has a queue of its own, and these run at the same time.
+    """
     transfer: Transfer = Field(default=_NONE, validate_default=True)
     """Prices of moving a tile. Required, unless `off_chip` has prices of its own."""
     compute: Compute = Compute()
@@ -223,6 +227,8 @@ class Machine(Sparse):
             raise ValueError(fault)
         if self.off_chip and not PROBLEMS[self.problem].nests:
             raise ValueError(f"off_chip is for problems {either(nested())}, not {self.problem}")
+        if self.channels == "each" and not self.off_chip:
+            raise ValueError("channels 'each' needs off_chip: memories that have a queue each")
         if self.off_chip and self.byte_fj:
             raise ValueError("give either byte_fj or off_chip, whose memories have a byte_fj of their own")
         if self.off_chip and self.reading == "literal":
@@ -360,6 +366,15 @@ class Machine(Sparse):
         """Femtojoules for a byte of `operand`; raises InputError as `home`."""
         memory = self.home(operand)
         return self.byte_fj if memory is None else memory.byte_fj
+
+    def memory_number(self, operand: str) -> int:
+        """Return which of `off_chip` the memory of `operand` is, 0 if there are none; raises InputError as `home`."""
+        memory = self.home(operand)
+        return 0 if memory is None else self.off_chip.index(memory)
+
+    def channel_of(self, operand: str) -> int:
+        """Return the number of the DMA queue that moves `operand`; raises InputError as `home`."""
+        return self.memory_number(operand) if self.channels == "each" else 0
 
     @property
     def transfers(self) -> tuple[Transfer, ...]:

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from typing import cast
 
 from formulations.clock import Clock
-from formulations.fusion.latency.events import events
+from formulations.fusion.latency.events import events, memories_of
 from formulations.fusion.latency.timelines import MOST_MOVES, Carried
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import FusionFormulation, JointFormulation
@@ -22,6 +22,7 @@ from formulations.prefetch.stalls import stalls
 from formulations.tiling.tiling import read
 from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffer_lines, buffers
+from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.causes import terms_of
 from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import FusedRun, LayerRun
@@ -351,19 +352,21 @@ class SharedProblem(Problem):
     def stalls(self, plan: Plan) -> Sequence[Stall]:
         """The longest waits of steps for transfers, and what would have hidden each."""
         (part,), machine = cast(Sequence[FusionPart], self.parts_of(plan)), plan.machine_data
-        laid, price = part.laid(plan.part.schedule), min(one.byte_ticks for one in machine.transfers)
+        laid = part.laid(plan.part.schedule)
+        names = [name for one in laid.parts for name, _ in one.names]
+        prices = [machine.transfer_of(operand_of(names[k])).byte_ticks for k in laid.order]
         steps = {one.step: one for one in self.timetable(plan).steps}
         return [
             Stall(step=one.wait.step, layer=steps[one.wait.step].what, what=steps[one.wait.step].waits_for,
                   ticks=one.wait.ticks, bytes=one.bytes,
-                  gbps=one.faster and float(one.faster) * 1000 / (price * machine.tick_ps))
-            for one in stalls(laid.timeline, laid.times, part.timelines.room, price, _STALLS)
+                  gbps=one.faster and float(one.faster) * 1000 / (prices[one.wait.transfer] * machine.tick_ps))
+            for one in stalls(laid.timeline, laid.times, part.timelines.room, prices, _STALLS)
         ]  # fmt: skip
 
     def timetable(self, plan: Plan) -> Timetable:
         """When everything happens in a plan that has a schedule."""
         (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
-        found = tuple(events(part.net, part.laid(plan.part.schedule)))
+        found = tuple(events(part.net, part.laid(plan.part.schedule), memories_of(plan.machine_data)))
         return Timetable(plan, found, tuple(row.name for row in rows_of(plan)))
 
     def timeline(self, plan: Plan) -> Timetable:

@@ -26,6 +26,8 @@ from solver.show.words import microseconds
 #: Columns of the lines, letters of layers and groups (after the last one "+"), and heights of memory.
 _WIDE, _LETTERS, _HEIGHTS = 100, ascii_uppercase + ascii_lowercase + digits, " ▁▂▃▄▅▆▇█"
 _LANES = {"engine": "engine", "load": "loads", "store": "stores"}
+#: Of a line what is ahead of its columns, at least.
+_TITLE = 7
 #: Boxes of a lane at the most (what follows at once, for the same layer or group, is one), and of memory.
 _BOXES, _BARS = 400, 150
 #: Arrows of a figure, and lines of arrows, at the most: those that hide the most time.
@@ -57,6 +59,20 @@ class Timetable:
     def latency(self) -> int:
         """Ticks until all has ended."""
         return max((one.end for one in self.events), default=0)
+
+    @cached_property
+    def memories(self) -> list[str]:
+        """The memories whose transfers have a queue each; where one queue moves all, one without a name."""
+        return sorted({one.memory for one in self.events if one.lane != "engine"}) or [""]
+
+    @cached_property
+    def lanes(self) -> dict[tuple[str, str], str]:
+        """Titles by lane and memory: the engine, loads of every memory, stores of those that have any."""
+        stored, made = {one.memory for one in self.events if one.lane == "store"}, {("engine", ""): _LANES["engine"]}
+        for lane in ("load", "store"):
+            for memory in (one for one in self.memories if lane == "load" or not one or one in stored):
+                made[lane, memory] = f"{memory} {_LANES[lane]}".strip()
+        return made
 
     @property
     def steps(self) -> Iterator[Event]:
@@ -95,13 +111,14 @@ class Timetable:
         if not self.latency:
             return
         edges = np.linspace(0, self.latency, _WIDE + 1)
-        for lane, title in _LANES.items():
-            mine = [one for one in self.events if one.lane == lane]
-            yield f"{title:7} {''.join(self._letters(mine, edges, 2 if lane == 'engine' else 8))}"
-        yield from (f"{'ahead' if not k else '':7} {line}" for k, line in enumerate(self._ahead_lines()))
-        yield f"memory  {''.join(self._heights(edges))}"
+        wide = max(_TITLE, *map(len, self.lanes.values()))
+        for (lane, memory), title in self.lanes.items():
+            mine = [one for one in self.events if (one.lane, one.memory) == (lane, memory)]
+            yield f"{title:{wide}} {''.join(self._letters(mine, edges, 2 if lane == 'engine' else 8))}"
+        yield from (f"{'ahead' if not k else '':{wide}} {line}" for k, line in enumerate(self._ahead_lines()))
+        yield f"{'memory':{wide}} {''.join(self._heights(edges))}"
         marks = [microseconds(self.plan, self.latency * k // 4) for k in range(5)]
-        yield "us      " + "".join(f"{mark:<{_WIDE // 4}}" for mark in marks).rstrip()
+        yield f"{'us':{wide}} " + "".join(f"{mark:<{_WIDE // 4}}" for mark in marks).rstrip()
         named = ", ".join(f"{letter(k)} {name}" for k, name in enumerate(self.names[: len(_LETTERS)]))
         arrows = "; ahead: from a load to the layer that reads it, what hides the most time" if self.ahead else ""
         yield f"{named}; a point: (hardly) nothing runs; memory: eighths of it{arrows}"
@@ -143,14 +160,14 @@ class Timetable:
         """Engine and DMA over time, and the memory beneath."""
         if not self.latency:
             return
-        lanes = tuple((len(_LANES) - k - 0.5, title) for k, title in enumerate(_LANES.values()))
+        lanes = tuple((len(self.lanes) - k - 0.5, title) for k, title in enumerate(self.lanes.values()))
         time = Axis("time (us)", limits=(0, us(self.plan, self.latency)))
         yield Boxes(
             "timeline", "Engine and DMA over time",
             "What runs when, a colour for each layer or group: a load in the colour of a later one is prefetched, from "
             "where arrows begin. Blank on the engine's lane: it waits.",
-            time, Axis("", ticks=lanes, limits=(0, len(_LANES))), self.names, tuple(self._boxes()),
-            tall=2 * len(_LANES), keyed=False, arrows=tuple(self._arrows()), pointed=self._pointed,
+            time, Axis("", ticks=lanes, limits=(0, len(lanes))), self.names, tuple(self._boxes()),
+            tall=2 * len(lanes), keyed=False, arrows=tuple(self._arrows()), pointed=self._pointed,
         )  # fmt: skip
         size = self.plan.machine_data.memories["ocm"]
         yield Boxes(
@@ -171,8 +188,9 @@ class Timetable:
         for one in self.ahead[:_ARROWS]:
             load, step = one.first, one.step
             begin, end = us(self.plan, load.begin + load.end) / 2, us(self.plan, step.begin)
+            top, at = len(self.lanes), [*self.lanes].index((load.lane, load.memory))
             yield Arrow(
-                begin, len(_LANES) - 1.4, end, len(_LANES) - 0.8, f"{load.what} for step {step.step}, {step.what}",
+                begin, top - at - 0.4, end, top - 0.8, f"{load.what} for step {step.step}, {step.what}",
                 f"{one.bytes:,} bytes, {us(self.plan, one.ticks):,.3f} us of loading hidden, "
                 f"from {us(self.plan, step.begin - load.begin):,.3f} us before it on",
             )  # fmt: skip
@@ -190,8 +208,8 @@ class Timetable:
                 yield Box(us(self.plan, some[0].begin), end, 0, most, some[0].what, run, f"{most:,} bytes")
 
     def _boxes(self) -> Iterator[Box]:
-        for k, lane in enumerate(_LANES):
-            mine = sorted((one for one in self.events if one.lane == lane), key=lambda one: one.begin)
+        for k, lane in enumerate(self.lanes):
+            mine = sorted((one for one in self.events if (one.lane, one.memory) == lane), key=lambda one: one.begin)
             gap = self.latency // _BOXES
             for run, some in groupby(mine, key=lambda one: one.run):
                 begin = end = -1
@@ -203,7 +221,7 @@ class Timetable:
                 yield self._box(k, run, begin, end)
 
     def _box(self, lane: int, run: int, begin: int, end: int) -> Box:
-        top = len(_LANES) - lane
+        top = len(self.lanes) - lane
         return Box(us(self.plan, begin), us(self.plan, end), top - 0.9, top - 0.1, self.names[run], run)
 
     def sheet(self) -> Sheet:
@@ -213,6 +231,8 @@ class Timetable:
             Column("begin (us)", [self._exactly(one.begin) for one in rows]),
             Column("end (us)", [self._exactly(one.end) for one in rows]),
             Column("lane", [one.lane for one in rows], words=True),
+            *([Column("memory", [one.memory for one in rows], "off the chip, with a queue of its own", words=True)]
+              if any(self.memories) else []),
             Column("what", [one.what for one in rows], "the layer of a step, or what is moved", words=True),
             Column("bytes", [f"{one.bytes:,}" for one in rows], "on chip in a step, or that are moved"),
             Column("step", [str(one.step) for one in rows],

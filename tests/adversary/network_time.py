@@ -2,6 +2,7 @@
 
     python -m tests.adversary.network_time 1 200            # seeds 1 to 200, a line for whatever does not agree
     python -m tests.adversary.network_time 1 200 cp-sat     # the same of another engine
+    python -m tests.adversary.network_time 1 200 channels   # weights in a memory of their own, every other time a queue
 
 All cuts, strips, maps that stay, weights that stay, blocks, transfers, and all orders of the queue are tried. The least
 time is compared with the time and the bound that certile states, and its plans are simulated. An example by hand is in
@@ -28,7 +29,7 @@ from solver.plan.plan import Plan
 from tests.adversary.network_time_alone import alone
 from tests.adversary.network_time_events import Job, Move, Search, simulate
 from tests.adversary.network_time_groups import Beside, Groups, Part, beside
-from tests.adversary.network_time_nets import Tiny, drawn, pinned
+from tests.adversary.network_time_nets import Tiny, drawn, pinned, split
 from tests.adversary.network_time_replay import replayed
 
 
@@ -47,7 +48,7 @@ def joined(parts: tuple[Part, ...]) -> Job:
     steps, moves = list[tuple[int, int]](), list[Move]()
     for part in parts:
         moves += [
-            Move(one.load, one.ticks, one.size, one.step + len(steps), one.store, one.rows, one.channels)
+            Move(one.load, one.ticks, one.size, one.step + len(steps), one.store, one.rows, one.channels, one.queue)
             for one in part.moves
         ]
         steps += part.steps
@@ -95,13 +96,19 @@ class Brute:
         ]
         every = [[self._ways(*run, at) for run, at in zip(runs, near, strict=True)] for runs, near in paths]
         every = [ways for ways in every if all(ways)]
-        for ways in sorted(every, key=lambda ways: sum(some[0].moving for some in ways)):
-            for parts in self._products(ways, [sum(some[0].moving for some in ways[n:]) for n in range(len(ways) + 1)]):
+        for ways in sorted(every, key=lambda ways: sum(self._moving(some[0]) for some in ways)):
+            for parts in self._products(
+                ways, [sum(self._moving(some[0]) for some in ways[n:]) for n in range(len(ways) + 1)]
+            ):
                 if time.monotonic() > self.until:
                     self.complete = False
                     return self.best
                 self._try(parts)
         return self.best
+
+    def _moving(self, part: Part) -> int:
+        """Ticks that some queue is busy for, at least."""
+        return part.moving // self.case.queues
 
     def _cuts(self, count: int) -> Iterator[list[tuple[int, int]]]:
         for cuts in product((False, True), repeat=count - 1):
@@ -131,9 +138,9 @@ class Brute:
                 if number >= self.most or time.monotonic() > self.until:
                     self.complete = False
                     break
-                if part.moving < self.below:
+                if self._moving(part) < self.below:
                     found.setdefault((tuple(part.steps), tuple(part.moves)), part)
-            self._parts[key] = sorted(found.values(), key=lambda part: part.moving)
+            self._parts[key] = sorted(found.values(), key=self._moving)
         return self._parts[key]
 
     def _products(
@@ -144,9 +151,9 @@ class Brute:
             yield done
             return
         for part in ways[n]:
-            if taken + part.moving + least[n + 1] >= self.below:
+            if taken + self._moving(part) + least[n + 1] >= self.below:
                 return
-            yield from self._products(ways, least, (*done, part), taken + part.moving)
+            yield from self._products(ways, least, (*done, part), taken + self._moving(part))
 
     def _try(self, parts: tuple[Part, ...]) -> None:
         if sum(part.computing for part in parts) + parts[0].opening + parts[-1].closing >= self.below:
@@ -297,13 +304,14 @@ def attack(first: int, last: int, seconds: float, engine: str) -> None:
     print(f"{dict(seen)}, {jobs} jobs, {labels} labels, gaps {gaps:.1f}")
 
 
-def main(first: int, last: int, seconds: float, engine: str) -> None:
+def main(first: int, last: int, seconds: float, engine: str, *, channels: bool = False) -> None:
     """Compare random networks, every other one with pins; print what does not agree, and how many do."""
     tally = Tally()
     for seed in range(first, last + 1):
         rng = random.Random(seed)
         case = drawn(rng)
         case = pinned(case, rng) if seed % 2 else case
+        case = split(case, rng, each=seed // 2 % 2 == 0) if channels else case
         found = compared(case, seconds, engine)
         tally.add(seed, found)
         for fault in found.faults:
@@ -315,7 +323,10 @@ def main(first: int, last: int, seconds: float, engine: str) -> None:
 
 
 if __name__ == "__main__":
-    numbers = [float(one) for one in sys.argv[1:] if one not in ("attack", *ENGINES)]
+    numbers = [float(one) for one in sys.argv[1:] if one not in ("attack", "channels", *ENGINES)]
     asked = next((one for one in sys.argv[1:] if one in ENGINES), ENGINES[0])
     begin, end, budget = int(numbers[0]), int(numbers[1]), numbers[2] if len(numbers) > 2 else 5
-    (attack if "attack" in sys.argv else main)(begin, end, budget, asked)
+    if "attack" in sys.argv:
+        attack(begin, end, budget, asked)
+    else:
+        main(begin, end, budget, asked, channels="channels" in sys.argv)

@@ -75,7 +75,7 @@ def _tiled(
         if layer.filters:
             size = number * layer.filter_bytes
             if weighted != block:
-                part.moves.append(Move(True, case.moved(size), size, step))
+                part.moves.append(Move(True, case.weights(size), size, step, queue=case.queues - 1))
             weighted, most["w"] = block, max(most["w"], size)
         ticks = case.compute(t, row[1] - row[0], number)
         if t + 1 not in near.maps:
@@ -108,7 +108,7 @@ def _by_inputs(case: Tiny, t: int, near: Beside) -> Iterator[Part]:
             size = layer.filters * taps * number
             most[1] = max(most[1], size)
             runs = layer.filters * (taps if case.channels_last else 1)
-            part.moves.append(Move(True, case.moved(size, runs), size, step))
+            part.moves.append(Move(True, case.weights(size, runs), size, step, queue=case.queues - 1))
             part.steps.append((case.compute(t, high, layer.filters, number), 0))
         made = high * wide * layer.made[0]
         held = near.bytes + sum(most) + (0 if t + 1 in near.maps else made)

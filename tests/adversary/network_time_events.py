@@ -1,4 +1,4 @@
-"""One engine and one queue of transfers, event by event, and the least time over all orders of the queue.
+"""One engine and one or two queues of transfers, event by event, and the least time over all orders of these.
 
 An example: two steps of 10 ticks and 4 bytes in 6 bytes; 2 bytes are loaded in 5 ticks for each. The first step waits
 for its load until 5, the second load lies beside it from 5 on: 5 + 10 + 10 = 25. In 5 bytes it waits for its place
@@ -34,6 +34,7 @@ class Move:
     """The map; below 0: weights."""
     rows: tuple[int, int] = (0, 0)
     channels: tuple[int, int] = (0, 2**30)
+    queue: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Job:
         return [[k for k, one in enumerate(self.moves) if _overlap(mine, one)] for mine in self.moves]
 
 
+def _with(queues: tuple[int, int], queue: int, end: int) -> tuple[int, int]:
+    """The same, where one of them ends then."""
+    return (end, queues[1]) if queue == 0 else (queues[0], end)
+
+
 def _overlap(load: Move, store: Move) -> bool:
     if not load.load or store.load or load.store < 0 or load.store != store.store:
         return False
@@ -60,7 +66,7 @@ def simulate(job: Job, room: int, order: Sequence[int], when: Sequence[int]) -> 
     Parameters
     ----------
     order : sequence of int
-        The queue.
+        The queue; of two queues transfers of each in their order.
     when : sequence of int
         Of every transfer of the job the step beside which a load may lie first, the step that waits for a store.
     """
@@ -80,21 +86,23 @@ def simulate(job: Job, room: int, order: Sequence[int], when: Sequence[int]) -> 
         )  # fmt: skip
         if size + beside > room:
             return f"step {t} has {size + beside} bytes, there are {room}"
-    ended, free, queue, done, waiting = [0], [0], 0, dict[int, int](), list(order)
+    ended, free, queues, done = [0], [0], [0, 0], dict[int, int]()
+    lines = [[k for k in order if moves[k].queue == queue] for queue in (0, 1)]
     for t in range(1, number + 2):
         for late in (False, True):
-            while waiting:
-                one = moves[waiting[0]]
-                if one.load:
-                    if when[waiting[0]] > t - (not late):
+            for n, waiting in enumerate(lines):
+                while waiting:
+                    one = moves[waiting[0]]
+                    if one.load:
+                        if when[waiting[0]] > t - (not late):
+                            break
+                        begin = free[when[waiting[0]]]
+                    elif one.step >= t:
                         break
-                    queue = max(queue, free[when[waiting[0]]])
-                elif one.step >= t:
-                    break
-                else:
-                    queue = max(queue, ended[one.step])
-                queue += one.ticks
-                done[waiting.pop(0)] = queue
+                    else:
+                        begin = ended[one.step]
+                    queues[n] = max(queues[n], begin) + one.ticks
+                    done[waiting.pop(0)] = queues[n]
             awaited = [
                 k for k, one in enumerate(moves) if one.load == late and (one.step if late else when[k]) == t
             ]  # fmt: skip
@@ -119,13 +127,13 @@ class Label(NamedTuple):
     there: bool
     """Whether it has its room."""
     pushed: int
-    """Transfers in the queue, by bit."""
+    """Transfers in the queues, by bit."""
     waited: int
     """Stores that a step has waited for."""
     now: int
     """When the step before has ended, or when this one has its room."""
-    queue: int
-    """When the queue has ended."""
+    queues: tuple[int, int]
+    """When each has ended."""
     ends: tuple[int, ...]
     """Of all steps so far."""
     stores: Ends
@@ -175,11 +183,13 @@ class Search:
             max([left[t - 1], *(left[t - 1] - left[r] + behind[r] for r in range(t, self.number + 1))])
             for t in range(1, self.number + 2)
         ]
-        self.by_due = sorted((one.step, 1 << k, one.ticks) for k, one in enumerate(moves) if one.load)
-        self.stored = [(1 << k, one.ticks) for k, one in enumerate(moves) if not one.load]
+        self.by_due = sorted((one.step, 1 << k, one.ticks, one.queue) for k, one in enumerate(moves) if one.load)
+        self.stored = [(1 << k, one.ticks, one.queue) for k, one in enumerate(moves) if not one.load]
 
     def _alike(self, j: int, k: int) -> bool:
         mine, other = self.job.moves[k], self.job.moves[j]
+        if mine.queue != other.queue:
+            return False
         if (mine.load, mine.ticks, mine.size, mine.step) != (other.load, other.ticks, other.size, other.step):
             return False
         if self.needs[j] != self.needs[k]:
@@ -189,13 +199,13 @@ class Search:
     @property
     def floor(self) -> int:
         """What no schedule is below."""
-        return self._floor(Label(1, False, 0, 0, 0, 0, (), (), (), ()))
+        return self._floor(Label(1, False, 0, 0, 0, (0, 0), (), (), (), ()))
 
     def run(self) -> int | None:
         """The least ticks below the limit; None if there is no such schedule."""
         if any(size > self.room for _, size in self.job.steps) or self.floor >= self.below:
             return None
-        stack = [Label(1, False, 0, 0, 0, 0, (), (), (), ())]
+        stack = [Label(1, False, 0, 0, 0, (0, 0), (), (), (), ())]
         while stack:
             label = stack.pop()
             if self._floor(label) >= self.below or self._dropped(label):
@@ -214,18 +224,21 @@ class Search:
         least = label.now + self.tail[label.step]
         for step, end in label.loads:
             least = max(least, end + self.tail[step])
-        at = label.queue
-        for step, bit, ticks in self.by_due:
+        at = [*label.queues]
+        for step, bit, ticks, queue in self.by_due:
             if not label.pushed & bit:
-                at += ticks
-                least = max(least, at + self.tail[step])
-        return max(least, at + sum(ticks for bit, ticks in self.stored if not label.pushed & bit))
+                at[queue] += ticks
+                least = max(least, at[queue] + self.tail[step])
+        for bit, ticks, queue in self.stored:
+            at[queue] += 0 if label.pushed & bit else ticks
+        return max(least, *at)
 
     def _dropped(self, label: Label) -> bool:
-        now, queue = label.now, label.queue
-        waiting = [max(queue, label.ends[r - 1]) for bit, r in self.releasing[label.step] if not label.pushed & bit]
+        now, moves = label.now, self.job.moves
+        waiting = [max(label.queues[moves[bit.bit_length() - 1].queue], label.ends[r - 1])
+                   for bit, r in self.releasing[label.step] if not label.pushed & bit]  # fmt: skip
         times = (
-            now, queue, *waiting,
+            now, *label.queues, *waiting,
             *(max(end, now) for _, end in sorted(label.stores)), *(max(end, now) for _, end in label.loads),
         )  # fmt: skip
         others = self._seen.setdefault((label.step, label.there, label.pushed, label.waited), [])
@@ -241,9 +254,9 @@ class Search:
         return taken + (sum(size for bit, size in self.leaving[t] if not waited & bit) if stores else 0)
 
     def _next(self, label: Label) -> Iterator[Label]:
-        t, there, pushed, waited, now, queue, ends, stores, loads, path = label
+        t, there, pushed, waited, now, queues, ends, stores, loads, path = label
         for k, one in enumerate(self.job.moves):
-            bit = 1 << k
+            bit, queue = 1 << k, queues[one.queue]
             if pushed & bit or self.before[k] & ~pushed:
                 continue
             if one.load:
@@ -252,17 +265,20 @@ class Search:
                     continue
                 if (there or queue >= now) and self._fits(one, pushed, waited, beside):
                     end = max(queue, now) + one.ticks  # behind the step before: the queue has ended later
-                    more = tuple(sorted((dict(loads) | {one.step: end}).items()))
-                    yield label._replace(pushed=pushed | bit, queue=end, loads=more, path=(path, k, beside))
+                    last = max(end, dict(loads).get(one.step, 0))
+                    more = tuple(sorted((dict(loads) | {one.step: last}).items()))
+                    after = _with(queues, one.queue, end)
+                    yield label._replace(pushed=pushed | bit, queues=after, loads=more, path=(path, k, beside))
             elif one.step < t:
                 end = max(queue, ends[one.step - 1]) + one.ticks
-                yield label._replace(pushed=pushed | bit, queue=end, stores=(*stores, (k, end)), path=(path, k, 0))
+                after, both = _with(queues, one.queue, end), (*stores, (k, end))
+                yield label._replace(pushed=pushed | bit, queues=after, stores=both, path=(path, k, 0))
         if not there:
             yield from self._waits(label)
         elif not self.loads[t] & ~pushed and self._taken(t, pushed, waited) <= self.room:
             end = max([now, *(end for step, end in loads if step == t)]) + self.job.steps[t - 1][0]
             rest = tuple(one for one in loads if one[0] > t)
-            yield Label(t + 1, False, pushed, waited, end, queue, (*ends, end), stores, rest, (path, -1, ()))
+            yield Label(t + 1, False, pushed, waited, end, queues, (*ends, end), stores, rest, (path, -1, ()))
 
     def _fits(self, one: Move, pushed: int, waited: int, beside: int) -> bool:
         """Whether a load finds room from a step on; of stores those count that lie beside this one."""
@@ -272,7 +288,7 @@ class Search:
 
     def _waits(self, label: Label) -> Iterator[Label]:
         """Wait for the stores that have ended, and for some more."""
-        stores = label.stores
+        stores = tuple(sorted(label.stores, key=lambda one: one[1]))
         for number in range(sum(end <= label.now for _, end in stores), len(stores) + 1):
             some = stores[:number]
             now, waited = max([label.now, *(end for _, end in some)]), label.waited
@@ -283,11 +299,13 @@ class Search:
 
     def _drained(self, label: Label) -> None:
         """Store what is left, and keep the best schedule."""
-        queue, path = label.queue, label.path
+        queues, path = [*label.queues], label.path
         left = [(one.step, k) for k, one in enumerate(self.job.moves) if not label.pushed >> k & 1]
         for step, k in sorted(left):
-            queue, path = max(queue, label.ends[step - 1]) + self.job.moves[k].ticks, (path, k, 0)
-        ticks = max(label.now, queue)
+            one = self.job.moves[k]
+            queues[one.queue] = max(queues[one.queue], label.ends[step - 1]) + one.ticks
+            path = path, k, 0
+        ticks = max(label.now, *queues)
         if ticks < self.below:
             self.below, self.found = ticks, (ticks, *self._schedule(path))
 

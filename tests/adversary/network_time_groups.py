@@ -72,8 +72,9 @@ class Part:
 
     @cached_property
     def opening(self) -> int:
-        """Ticks of loads before the first step."""
-        return sum(one.ticks for one in self.moves if one.load and one.step == 1)
+        """Ticks of loads before the first step, the most of all queues."""
+        first = [one for one in self.moves if one.load and one.step == 1]
+        return max(sum(one.ticks for one in first if one.queue == queue) for queue in (0, 1))
 
     @cached_property
     def closing(self) -> int:
@@ -247,7 +248,7 @@ class Groups:
 
     def __init__(self, case: Tiny, *, coarse: bool = False) -> None:
         self.case, self.coarse = case, coarse
-        self.free_calls = not case.call and not case.segment and not coarse
+        self.free_calls = case.free_calls and not coarse
 
     def strips(self, first: int, last: int) -> Iterator[Strips]:
         """Yield strips of the least height for each number of them, with warm-up or without."""
@@ -395,7 +396,7 @@ def _blocks(
                 cuts = (begin, mine.stay, begin + moved) if mine.apart and not again else (begin, begin + moved)
                 for low, high in pairwise(sorted(cuts)):
                     if begin <= low < high <= begin + moved:
-                        part.moves.append(Move(True, case.moved(high - low), high - low, step))
+                        part.moves.append(Move(True, case.weights(high - low), high - low, step, queue=case.queues - 1))
                 loaded, there = loaded + moved, there * (not again)
         if again:
             computed += whole * (n == 0)

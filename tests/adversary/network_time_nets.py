@@ -84,6 +84,10 @@ class Tiny:
     """Of all strips, if it is given."""
     least: int = 1
     """Layers of a group."""
+    flash: tuple[int, int, int] | None = None
+    """Ticks of a call, a segment and a byte of a memory of its own for weights, if there is one."""
+    each: bool = False
+    """Whether both memories have a queue."""
 
     # ---- what is counted ---------------------------------------------------------------------------------------------
 
@@ -154,6 +158,21 @@ class Tiny:
         """Ticks of a transfer."""
         return self.call + runs * self.segment + size * self.byte if size else 0
 
+    def weights(self, size: int, runs: int = 1) -> int:
+        """Ticks of a transfer of weights."""
+        call, segment, byte = self.flash or (self.call, self.segment, self.byte)
+        return call + runs * segment + size * byte if size else 0
+
+    @property
+    def queues(self) -> int:
+        """How many there are; weights are moved by the last one."""
+        return 2 if self.each else 1
+
+    @property
+    def free_calls(self) -> bool:
+        """Whether transfers take as long in parts."""
+        return not any((self.call, self.segment, *(self.flash or ())[:2]))
+
     @property
     def pinnable(self) -> bool:
         """Whether its pins are of its layers."""
@@ -173,12 +192,21 @@ class Tiny:
     def machine(self) -> Machine:
         """One core with a shared memory."""
         order = ("HWC", "OHWI") if self.channels_last else ("CHW", "OIHW")
+        near, far = (
+            {"model": "dma", "call_ticks": call, "segment_ticks": segment, "byte_ticks": byte}
+            for call, segment, byte in ((self.call, self.segment, self.byte), self.flash or (0, 0, 0))
+        )
+        memories: dict[str, object] = {"transfer": near, "byte_fj": 1}
+        if self.flash:
+            memories = {
+                "off_chip": [{"name": "near", "transfer": near}, {"name": "far", "transfer": far, "writable": False}],
+                "homes": {"IN": ["near"], "W": ["far"], "OUT": ["near"]},
+                "channels": "each" if self.each else "one",
+            }
         return Machine.model_validate({
             "name": "tiny", "tick_ps": 1, "ocm_bytes": self.memory, "ocm_banks": self.banks, "sliding": True,
-            "buffering": "single", "mac_fj": 1, "byte_fj": 1, "bias_bytes": 0, "psum_bytes": 1, "in_bytes": 1,
+            "buffering": "single", "mac_fj": 1, **memories, "bias_bytes": 0, "psum_bytes": 1, "in_bytes": 1,
             "w_bytes": 1, "out_bytes": 1, "in_layout": order[0], "out_layout": order[0], "w_layout": order[1],
-            "transfer": {"model": "dma", "call_ticks": self.call, "segment_ticks": self.segment,
-                         "byte_ticks": self.byte},
             "compute": {"model": "array", "rows": self.lanes[0], "cols": self.lanes[1], "cycle_ticks": self.cycle},
         })  # fmt: skip
 
@@ -242,6 +270,8 @@ class Tiny:
             if size > 1:
                 yield replace(self, shape=(*self.shape[:k], size - 1, *self.shape[k + 1 :]))  # type: ignore[arg-type]
         yield from (replace(self, call=0), replace(self, segment=0), replace(self, banks=0))
+        if self.flash:
+            yield from (replace(self, flash=None, each=False), replace(self, flash=(0, 0, self.flash[2])))
         yield from (
             replace(self, cycle=1),
             replace(self, byte=1),
@@ -299,6 +329,12 @@ def pinned(case: Tiny, rng: random.Random) -> Tiny:
     if rng.randrange(3) == 0 and case.fused and case.fused == (0, count - 1):
         case = replace(case, height=-(-rows // rng.randint(1, rows)))
     return case
+
+
+def split(case: Tiny, rng: random.Random, *, each: bool) -> Tiny:
+    """The same with weights in a memory of their own, which is slower mostly."""
+    byte = max(1, round(case.byte * rng.choice((0.5, 1, 2, 4))))
+    return replace(case, flash=(byte * rng.choice((0, 0, 1, 4)), byte * rng.choice((0, 0, 2)), byte), each=each)
 
 
 def _alone(case: Tiny) -> int:

@@ -81,7 +81,7 @@ class _Replay:
         """A transfer, as it is counted here."""
         load = one.lane == "load"
         if one.what.startswith("weights of "):
-            return Move(load, self.case.moved(one.bytes), one.bytes, one.step)
+            return Move(load, self.case.weights(one.bytes), one.bytes, one.step, queue=self.case.queues - 1)
         name, _, rest = one.what.partition(" rows ")
         k = 0 if name == "in" else int(name[1:])
         begin, end = 0, self.case.maps[k][1]

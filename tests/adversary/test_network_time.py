@@ -11,7 +11,7 @@ import pytest
 from tests.adversary.network_time import Brute, attacked, compared, joined, planned
 from tests.adversary.network_time_events import Job, Move, Search, simulate
 from tests.adversary.network_time_groups import Beside, Groups, Strips
-from tests.adversary.network_time_nets import Tiny, drawn, pinned
+from tests.adversary.network_time_nets import Tiny, drawn, pinned, split
 from tests.adversary.network_time_replay import replayed
 
 
@@ -40,12 +40,13 @@ def test_what_is_stored_is_loaded_behind_that() -> None:
     assert Search(job, 20, 99).run() == 2 + 4 + 2 + 1
 
 
-def _job(rng: random.Random) -> Job:
+def _job(rng: random.Random, queues: int) -> Job:
     steps = tuple((rng.randint(0, 5), rng.randint(0, 3)) for _ in range(rng.randint(1, 3)))
 
     def move() -> Move:
         load, ticks, size, step = rng.random() < 0.6, rng.randint(0, 5), rng.randint(1, 3), rng.randint(1, len(steps))
-        return Move(load, ticks, size, step, rng.randint(-1, 1), (0, 1))
+        store = rng.randint(-1, 1)
+        return Move(load, ticks, size, step, store, (0, 1), queue=queues - 1 if load and store < 0 else 0)
 
     return Job(steps, tuple(move() for _ in range(rng.randint(1, 4))))
 
@@ -61,14 +62,23 @@ def _least(job: Job, room: int) -> int | None:
     return min(found, default=None)
 
 
+@pytest.mark.parametrize("queues", [1, 2])
 @pytest.mark.parametrize("seed", range(3))
-def test_orders_are_all_tried(seed: int) -> None:
+def test_orders_are_all_tried(seed: int, queues: int) -> None:
     """Random steps and transfers: all queues, and all steps that they begin beside or are waited for by."""
     rng = random.Random(seed)
     for _ in range(8):
-        job = _job(rng)
+        job = _job(rng, queues)
         room = rng.randint(3, 9)
         assert Search(job, room, 2**40).run() == _least(job, room)
+
+
+def test_two_queues_by_hand() -> None:
+    """A step of 10 ticks waits for weights of 8 and a map of 5; then it is stored in 3. By one queue 13, by two 8."""
+    for queue, ticks in ((0, 13 + 10 + 3), (1, 8 + 10 + 3)):
+        moves = Move(True, 8, 1, 1, queue=queue), Move(True, 5, 1, 1, 0, (0, 1)), Move(False, 3, 1, 1, 1, (0, 1))
+        job = Job(((10, 3),), moves)
+        assert simulate(job, 3, (0, 1, 2), (1, 1, 2)) == Search(job, 3, 99).run() == ticks
 
 
 TWO = Tiny((1, 3, 1), (("conv", (0,), 2, 3, 1, 1), ("conv", (1,), 1, 1, 1, 0)), 100)
@@ -109,6 +119,15 @@ def test_no_schedule_of_a_tiny_network_is_below_its_bound(seed: int) -> None:
     rng = random.Random(seed)
     case = drawn(rng, 2, 3, 2)
     found = compared(pinned(case, rng) if seed % 2 else case, 0.1)
+    assert not found.faults
+
+
+@pytest.mark.parametrize("seed", range(301, 317))
+def test_no_schedule_with_weights_in_flash_is_below_its_bound(seed: int) -> None:
+    """Weights in a memory of their own, every other time with a queue of their own: up to two layers."""
+    rng = random.Random(seed)
+    case = drawn(rng, 2, 3, 2)
+    found = compared(split(pinned(case, rng) if seed % 4 < 2 else case, rng, each=seed % 2 == 0), 0.1)
     assert not found.faults
 
 

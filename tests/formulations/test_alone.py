@@ -14,7 +14,8 @@ import pytest
 from formulations.fusion.latency import alone
 from formulations.fusion.latency.alone import Alone, Kind, kinds, spans
 from formulations.fusion.latency.bounds import Floors, _again, _parts
-from formulations.fusion.latency.options import Options, flow_of
+from formulations.fusion.latency.channels import Price
+from formulations.fusion.latency.options import Options, flows_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.strips import Ints
 from formulations.pins import Pins
@@ -24,10 +25,12 @@ from instances.load import load_machine
 from instances.zoo.builder import Builder
 from tests.effort import tries
 
+#: Of every transfer.
+EACH = Price(1, 10, 2)
 #: A layer in ticks and bytes: 16 filters of 64 bytes, 256 bytes of input, 64 of results.
 LAYER = Alone(
     compute=64, filters=16, rounds=1, weights=1024, inputs=256, stored=64, results=64, sums=256, again=1024, run=8,
-    slices=4, channels=64, parts=None, byte=1, call=10, segment=2, room=400,
+    slices=4, channels=64, parts=None, of_inputs=EACH, of_weights=EACH, of_results=EACH, room=400,
 )  # fmt: skip
 
 
@@ -55,7 +58,8 @@ def covered(part: FusionPart, items: Iterable[Loop | Hold], near: frozenset[int]
         return None
     room = outcome.occupancy_bytes["ocm"] + spare
     made = part.timelines.alone(1, run, part.timelines.room - room)
-    matrix: Ints = Options(part.groups, 10**9)._product(flow_of(made))[0]
+    options = Options(part.groups, 10**9)
+    matrix: Ints = options._product(flows_of(made, options.channels))[0]
     matrix[:, 1] = matrix[:, 1:].max(axis=1)  # A2 is A1 or later
     matrix[2] = matrix[1:].max(axis=0)
     return any(bool((matrix >= way.matrix).all()) for way in floors._by_itself(1, (near, room)))
@@ -66,8 +70,8 @@ def fluid(monkeypatch: pytest.MonkeyPatch) -> None:
     """No ticks that the engine idles."""
     fitting = alone._fitting
 
-    def made(kind: Kind, layer: Alone, tile: int, _: int) -> Iterator[Kind]:
-        yield from fitting(kind, layer, tile, 0)
+    def made(kind: Kind, layer: Alone, tile: int, _: tuple[int, int]) -> Iterator[Kind]:
+        yield from fitting(kind, layer, tile, (0, 0))
 
     monkeypatch.setattr(alone, "_fitting", made)
 
@@ -124,10 +128,10 @@ def test_kinds_by_hand() -> None:
 def test_the_engine_idles_without_room_for_two_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tile of 300 of 400 bytes: of 1,024 bytes all but 400 are loaded while the engine waits. Of 200 bytes: none."""
     monkeypatch.undo()
-    (large,), (small,) = (alone._fitting(Kind(64, 0, 0), LAYER, tile, 1024) for tile in (300, 200))
+    (large,), (small,) = (alone._fitting(Kind(64, 0, 0), LAYER, tile, (1024, 1)) for tile in (300, 200))
     assert (large.compute, large.own) == (64 + 624, 300)
     assert (small.compute, small.own) == (64, 200)
-    assert not [*alone._fitting(Kind(64, 0, 0, 200), LAYER, 201, 1024)]
+    assert not [*alone._fitting(Kind(64, 0, 0, 200), LAYER, 201, (1024, 1))]
 
 
 def test_ranges_hold_every_number_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from dataclasses import replace
 from functools import partial
 from itertools import combinations_with_replacement, product
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from formulations.fusion.latency import bounds
 from formulations.fusion.latency.bounds import Floors, _Visits
 from formulations.fusion.latency.options import Options, Passed, There
 from formulations.fusion.latency.paths import Paths, applied, undominated
-from formulations.fusion.latency.products import Flow, caps, fresh, matrices, products
+from formulations.fusion.latency.products import Flow, caps, fresh, joint, matrices, products
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import DECISIONS
@@ -87,6 +88,45 @@ def test_a_matrix_is_what_its_steps_do(in_order: bool) -> None:
             clocks = clocks[0], *sorted(clocks[1:])
             steps = range(int(flow.first[way]), int(flow.first[way + 1]))
             assert tuple((matrix + np.array(clocks)).max(axis=1).tolist()) == after(flow, steps, room, clocks)
+
+
+def after_two(flows: list[Flow], steps: range, room: int, clocks: tuple[int, ...]) -> tuple[int, ...]:
+    """The same of two queues, the second one with stores: each waits for itself, the engine for both."""
+    end, other, *queue = clocks
+    for t in steps:
+        begin = end
+        for flow, line in ((flows[0], [other]), (flows[1], queue)):
+            late = 3 * (room - int(flow.held[t]))
+            begin = max(begin, line[0] + int(flow.load[t]), *(at + int(flow.load[t]) - late for at in line[1:]))
+        other += int(flows[0].load[t] + flows[0].weights[t])
+        queue = [at + int(flows[1].load[t] + flows[1].weights[t]) for at in queue]
+        end = max(begin + int(flows[1].compute[t]), other, queue[0])
+        ahead = []
+        for flow in flows:
+            least = room - int(flow.held[t])
+            for s in range(t + 1, steps.stop):
+                due = int(flow.due[t + 1 : s + 1].sum()) + int(flow.heavy[t + 1 : s].sum())
+                least = min(least, room - int(flow.held[s]) + due)
+            ahead.append(least)
+        other, queue = max(other, end - 2 * ahead[0]), [max(at, end - 3 * ahead[1]) for at in queue]
+        queue[-1] += int(flows[1].store[t])
+    return end, other, *queue
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_matrix_of_two_queues_is_what_its_steps_do(in_order: bool) -> None:
+    """Bytes take two ticks in the first queue, which loads alone, and three in the other."""
+    rng = random.Random(6)
+    for _ in range(tries(60, 600)):
+        sizes = [rng.randint(1, 9) for _ in range(rng.randint(1, 4))]
+        (first, _), (last, room) = flow_of(rng, *sizes), flow_of(rng, *sizes)
+        flows = [replace(first, compute=last.compute, held=last.held, store=0 * first.store), last]
+        made = products(joint(flows, room, (2, 3), 3, in_order=in_order), last.first)
+        for way, matrix in enumerate(made):
+            end, other, *queue = (rng.randint(0, 30) for _ in range(3 if in_order else 4))
+            clocks = end, other, *sorted(queue)
+            steps = range(int(last.first[way]), int(last.first[way + 1]))
+            assert tuple((matrix + np.array(clocks)).max(axis=1).tolist()) == after_two(flows, steps, room, clocks)
 
 
 def test_what_is_stored_at_the_end_is_loaded_behind_it() -> None:
@@ -365,7 +405,7 @@ def test_both_ends_of_a_network_by_hand() -> None:
     assert min(max(each[0], each[2]) for each in clocks) == 880 + 918 + 4608 + 912
     nests = floors._by_itself(0, place)  # a byte of each operand first, a byte of the result last
     assert min(max(nest.matrix.max(axis=1)[[0, 2]]) for nest in nests) == 2 * 865 + 4608 + 865
-    assert min(nest.bytes for nest in nests) == 64 + 54 + 384 + 3 * 864
+    assert min(nest.moving for nest in nests) == (64 + 54 + 384 + 3 * 864,)
 
 
 def test_a_first_block_may_have_few_filters_by_hand() -> None:
@@ -393,7 +433,7 @@ def test_weights_that_stay_by_hand() -> None:
     )  # fmt: skip
     floors, flows = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True), list[Flow]()
     product = floors._product
-    floors._product = lambda flow: [flows.append(flow), product(flow)][1]  # type: ignore[func-returns-value, method-assign, return-value]
+    floors._product = lambda some: [flows.append(some[-1]), product(some)][1]  # type: ignore[func-returns-value, method-assign, return-value]
     place = frozenset[int](), floors.room
     assert Options.ways(floors, 0, 1, [place])[place]
     none, all_ = flows[0], flows[-1]
@@ -420,14 +460,14 @@ def test_transfers_by_themselves_bound_small_networks(monkeypatch: pytest.Monkey
     """
     part = part_of(chain(4, 4, size=4), ocm_bytes=1024, ocm_banks=16)
     floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
-    assert Paths(floors).fewest == 3456 + 416
+    assert Paths(floors).moving == 3456 + 416
     for first, last, place in ((0, 0, (frozenset({0}), 960)), (0, 0, (There(), 1024)), (0, 1, (There(), 1024))):
         kept = floors.ways(first, last, [place])[place]
         with monkeypatch.context() as changed:
             changed.setattr(bounds, "_kept", lambda matrix, _: [*range(len(matrix))])
             every = floors.ways(first, last, [place])[place]
         assert len(kept) < len(every)
-        assert min(way.bytes for way in kept) == min(way.bytes for way in every)
+        assert min(way.moving for way in kept) == min(way.moving for way in every)
     plan = solve(chain(4, 4, size=4), "scratchpad_768k", problem="fusion", objective="time",
                  settings={"ocm_bytes": "1024", "ocm_banks": "16"})  # fmt: skip
     assert plan.part.bounds["time"] >= 3456 + 416

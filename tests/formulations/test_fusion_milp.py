@@ -31,11 +31,12 @@ LAST: State = (1, frozenset(), False)
 
 def way(before: State, after: State, *each: tuple[list[list[int]], int]) -> Move:
     matrices, ticks = (np.array(some, np.int64) for some in zip(*each, strict=True))
-    return Move(before, after, matrices, np.zeros_like(ticks), ticks, [None] * len(each))  # type: ignore[list-item]
+    none = np.zeros_like(ticks)
+    return Move(before, after, matrices, none, none, ticks[:, None], [None] * len(each))  # type: ignore[list-item]
 
 
 def solved(moves: Sequence[Move], count: int, most: int) -> int | None:
-    said = driver_milp.solve("highs", build(moves, count, most, lambda _: None).model)
+    said = driver_milp.solve("highs", build(moves, count, most, (0, 2), lambda _: None).model)
     assert said.status in ("OPTIMAL", "INFEASIBLE")
     return said.bound
 
@@ -58,7 +59,7 @@ def paths_of(moves: Sequence[Move], count: int, state: State = FIRST) -> Iterato
         return
     for move in moves:
         if move.state == state:
-            for matrix, ticks in zip(move.matrix, move.bytes, strict=True):
+            for matrix, (ticks,) in zip(move.matrix, move.moving, strict=True):
                 yield from ([(matrix, int(ticks)), *rest] for rest in paths_of(moves, count, move.after))
 
 
@@ -102,7 +103,7 @@ def test_the_bound_of_a_network_is_the_least_of_all_its_paths(seed: int) -> None
     paths, _ = floors_of(case)
     moves = [move for some in paths.moves for move in some]
     least = min(value(path) for path in paths_of(moves, paths.count))
-    assert max(paths.ends()[0][0], paths.fewest) <= least
+    assert max(paths.ends()[0][0], paths.moving) <= least
     assert solved(moves, paths.count, 10_000) == least
     assert solved([*through(paths, least + 1)], paths.count, least) == least
     few = [*through(paths, least)]

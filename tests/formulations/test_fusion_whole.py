@@ -14,9 +14,10 @@ import pytest
 
 from formulations.clock import ENDLESS
 from formulations.fusion.latency import whole
+from formulations.fusion.latency.channels import Channels, Price
 from formulations.fusion.latency.options import Options, Passed, There
 from formulations.fusion.latency.paths import Paths
-from formulations.fusion.latency.whole import Whole, matrix_of, ratio_of, sizes_of
+from formulations.fusion.latency.whole import Whole, last_of, matrix_of, ratio_of, sizes_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import DECISIONS
 from formulations.fusion.steps import Part, joined
@@ -42,6 +43,10 @@ def drawn_case(seed: int) -> Tiny:
     return pinned(case, rng) if seed % 2 else case
 
 
+#: A queue, and two of which the first one loads weights; a tick a byte.
+ONE, TWO = (Channels(queues, len(queues) - 1, 0, *[Price(1, 0, 0)] * 3) for queues in ((0,), (1, 0)))
+
+
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
 
@@ -56,7 +61,7 @@ def test_clocks_by_hand() -> None:
     part.load(("W", 0), 4, 4, 1)
     part.store(("OUT", 0), 5, 5, 1)
     for room, clocks in ((12, [20, 20, 25]), (15, [20, 17, 22])):
-        after = (matrix_of(part, room, 1, 1) + np.zeros(7, np.int64)).max(axis=1)
+        after = (matrix_of(part, room, [1], ONE) + np.zeros(7, np.int64)).max(axis=1)
         assert after.tolist() == [*clocks, *clocks, 15]
 
 
@@ -69,26 +74,53 @@ def test_calls_ahead_by_hand() -> None:
     part.load(("W", 0), 26, 6, 1)
     part.load(("W", 0), 24, 4, 1)
     part.store(("OUT", 0), 25, 5, 1)
-    after = (matrix_of(part, 15, 6, 1) + np.zeros(7, np.int64)).max(axis=1)
+    after = (matrix_of(part, 15, [6], ONE) + np.zeros(7, np.int64)).max(axis=1)
     assert after.tolist() == [60, 50, 75, 20, 17, 22, 75]
 
 
-def test_clocks_are_not_above_the_best_order() -> None:
-    """Random steps and transfers with calls, in two parts: beside all orders, guards and limits."""
-    rng = random.Random(12)
+def test_clocks_of_two_queues_by_hand() -> None:
+    """The load of 4 ticks by another queue, which ends before that of 6: the step begins at 6 and ends at 16.
+
+    In 15 bytes 3 bytes of each queue's next loads may be there by then; the store ends at 21. Queues are busy for 4
+    ticks, and for 11.
+    """
+    part = Part([Step(10, 12)], queues={"W": 1})
+    part.load(("IN", 0), 6, 6, 1)
+    part.load(("W", 0), 4, 4, 1)
+    part.store(("OUT", 0), 5, 5, 1)
+    for room, clocks in ((12, [16, 16, 16, 21]), (15, [16, 13, 13, 18])):
+        after = (matrix_of(part, room, [1, 1], TWO) + np.zeros(10, np.int64)).max(axis=1)
+        assert after.tolist() == [*clocks, *clocks, 4, 11]
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_clocks_are_not_above_the_best_order(queues: int) -> None:
+    """Random steps and transfers with calls, in two parts: beside all orders, guards and limits.
+
+    Of two queues one loads alone.
+    """
+    rng, channels = random.Random(12), (ONE, TWO)[queues - 1]
+    last = np.array(last_of(channels)) == 0
     for _ in range(tries(150, 3000)):
         timeline, room = small(rng, queues=1)
-        moves = [replace(one, ticks=one.ticks + rng.choice((one.bytes, one.bytes, 9))) for one in timeline.transfers]
+        moves = [
+            replace(
+                one, ticks=one.ticks + rng.choice((one.bytes, one.bytes, 9)),
+                queue=rng.randrange(queues) if isinstance(one, Load) and one.ready == 1 else 0,
+            )
+            for one in timeline.transfers
+        ]  # fmt: skip
         timeline, cut = replace(timeline, transfers=tuple(moves)), rng.randint(0, len(timeline.steps))
-        parts = [Part([*timeline.steps[:cut]]), Part([*timeline.steps[cut:]])]
+        parts = [Part([*some], queues={"W": 1}) for some in (timeline.steps[:cut], timeline.steps[cut:])]
         for one in moves:
             fixed = one.due if isinstance(one, Load) else one.released
             part, step = parts[fixed > cut], fixed - cut * (fixed > cut)
-            (part.load if isinstance(one, Load) else part.store)(("W", 0), one.ticks, one.bytes, step)
-        clocks = np.zeros(7, np.int64)
+            add = part.load if isinstance(one, Load) else part.store
+            add(("W" if one.queue else "OUT", 0), one.ticks, one.bytes, step)
+        clocks = np.zeros(len(last), np.int64)
         for part in (part for part in parts if part.steps):
-            clocks = (matrix_of(part, room, ratio_of(parts), 1) + clocks).max(axis=1)
-        assert max(clocks[[0, 2, 3, 5, 6]].tolist()) <= least(timeline, room)
+            clocks = (matrix_of(part, room, ratio_of(parts, channels), channels) + clocks).max(axis=1)
+        assert max(clocks[last].tolist()) <= least(timeline, room)
 
 
 def test_finer_blocks_by_hand() -> None:

@@ -20,7 +20,7 @@ from tests.effort import tries
 
 
 def only(timeline: Timeline, room: int, byte_ticks: int = 2) -> Stall:
-    (one,) = stalls(timeline, times(timeline), room, byte_ticks, 5)
+    (one,) = stalls(timeline, times(timeline), room, [byte_ticks] * len(timeline.transfers), 5)
     return one
 
 
@@ -37,7 +37,9 @@ def test_a_load_that_is_too_late_by_hand() -> None:
     assert (only(more, 12).bytes, only(more, 18).bytes) == (6, 0)
     assert sooner(more, times(more), only(more, 12).wait) == ([0], [1])
     before = Timeline(more.steps, (Load(4, 2, 1, 1), *more.transfers))  # it ends long before, and counts for nothing
-    assert [one.faster for one in stalls(before, times(before), 12, 2, 5) if one.wait.step == 3] == [Fraction(12, 8)]
+    assert [
+        one.faster for one in stalls(before, times(before), 12, [2] * len(before.transfers), 5) if one.wait.step == 3
+    ] == [Fraction(12, 8)]
 
 
 def test_what_stands_ahead_goes_ahead_too_by_hand() -> None:
@@ -93,7 +95,7 @@ def _check(line: Timeline, byte_ticks: int) -> None:
             assert then.begin[wait.step - 1] <= before
             assert all(a <= b for a, b in zip(then.end, now.end, strict=True))
             assert then.latency <= now.latency
-        if (factor := quicker(line, now, wait, byte_ticks)) is not None:
+        if (factor := quicker(line, now, wait, [byte_ticks] * len(line.transfers))) is not None:
             back = [
                 k for k in range(wait.transfer + 1) if _joined(now.transfer_begin, now.transfer_end, k, wait.transfer)
             ]

@@ -17,10 +17,12 @@ from tests.effort import tries
 from tests.formulations.test_prefetch import least, small
 
 
-def drawn(rng: random.Random) -> tuple[Timeline, int]:
-    """A timeline of one queue, and the room that it has."""
+def drawn(rng: random.Random, queues: int) -> tuple[Timeline, int]:
+    """A timeline of some queues, and the room that it has."""
     timeline, room = small(rng)
-    return replace(timeline, transfers=tuple(replace(one, queue=0) for one in timeline.transfers)), room
+    return replace(
+        timeline, transfers=tuple(replace(one, queue=one.queue % queues) for one in timeline.transfers)
+    ), room
 
 
 def settled(timeline: Timeline, room: int) -> tuple[Draft, Order, When]:
@@ -41,22 +43,35 @@ def test_tails_by_hand() -> None:
     assert times(timeline).latency == 50
 
 
-def test_tails_are_longest_paths() -> None:
-    """From the first transfer, and from room for the first step, to the latency."""
+def test_tails_of_two_queues_by_hand() -> None:
+    """As above, the last load by another queue behind one of 3: it begins behind that, 35 before the end.
+
+    Of what begins behind step 1 the longest tail counts: the load of 3 that nobody waits for has the other behind it.
+    """
+    moves = Load(5, 4, 1, 1), Load(3, 0, 3, 2, 1), Load(25, 4, 3, 2, 1), Load(1, 0, 3, 2)
+    found = tails(Draft(Timeline((Step(10, 4),) * 3, moves), 8), [1, 0, 2, 3], [1, 2, 2, 2])
+    assert (found.begins, found.transfer) == ([3, 5, 5, 5], [5 + 10 + 38, 38, 35, 11])
+    assert (found.end[1], found.step[1]) == (38, 48)
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_tails_are_longest_paths(queues: int) -> None:
+    """From the first transfer of every queue, and from room for the first step, to the latency."""
     rng = random.Random(8)
     for _ in range(tries(100, 2000)):
-        timeline, room = drawn(rng)
+        timeline, room = drawn(rng, queues)
         draft, order, when = settled(timeline, room)
         found = tails(draft, order, when)
-        first = [found.transfer[0]] if order and found.begins[0] <= 3 else []
+        first = [tail for tail, event in zip(found.transfer, found.begins, strict=True) if event <= 3]
         assert max([found.room[1], *first]) == quality(draft.clocks(order, when))[0]
 
 
-def test_a_window_of_all_steps_is_the_best_order() -> None:
+@pytest.mark.parametrize("queues", [1, 2])
+def test_a_window_of_all_steps_is_the_best_order(queues: int) -> None:
     """Against all orders, guards and limits; what is smaller is a timeline in its bytes and takes what is said."""
     rng, found = random.Random(9), {False: 0, True: 0}
     for _ in range(tries(60, 1000)):
-        timeline, room = drawn(rng)
+        timeline, room = drawn(rng, queues)
         draft, order, when = settled(timeline, room)
         known = quality(draft.clocks(order, when))[0]
         for steps in (1, 2, draft.last):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -73,6 +74,42 @@ def test_queues_go_on_side_by_side() -> None:
     """Weights of 8 ticks by one queue, a map of 5 by another: step 1 waits for the longer; by one queue for both."""
     assert times(made(((10, 6),), Load(8, 3, 1, 1, 0), Load(5, 3, 1, 1, 1))).latency == 18
     assert times(made(((10, 6),), Load(8, 3, 1, 1, 0), Load(5, 3, 1, 1, 0))).latency == 23
+
+
+def test_queues_do_not_wait_for_each_other_in_a_circle() -> None:
+    """A load for step 1 behind one that may begin in step 2 waits for ever; by a queue of its own it does not.
+
+    Steps wait for both queues, and a queue for its own transfers and for steps. So what is refused is refused of one
+    queue by itself.
+    """
+    first, other = Load(5, 1, 2, 2), Load(7, 1, 1, 1)
+    assert refusals(made(THREE, first, other))
+    two = made(THREE, first, replace(other, queue=1))
+    assert (times(two).latency, replay(two).latency) == (7 + 10 + 5 + 20,) * 2
+    rng, seen = random.Random(3), {True: 0, False: 0}
+    for _ in range(tries(300, 5000)):
+        timeline = some(rng)
+        alone = [
+            replace(timeline, transfers=tuple(one for one in timeline.transfers if one.queue == queue))
+            for queue in (0, 1)
+        ]
+        faulty = any(refusals(one) for one in alone)
+        assert bool(refusals(timeline)) == faulty == bool(replay(timeline).faults)
+        seen[faulty] += 1
+    assert min(seen.values()) > 0
+
+
+def test_two_queues_are_no_slower_than_one() -> None:
+    """With the same order, guards and limits: a transfer waits for fewer others."""
+    rng, faster = random.Random(5), 0
+    for _ in range(tries(300, 5000)):
+        timeline = some(rng)
+        one = replace(timeline, transfers=tuple(replace(each, queue=0) for each in timeline.transfers))
+        if not refusals(one):
+            assert not refusals(timeline)
+            assert times(timeline).latency == replay(timeline).latency <= times(one).latency
+            faster += times(timeline).latency < times(one).latency
+    assert faster > 0
 
 
 @pytest.mark.parametrize(("transfers", "fault"), [

@@ -32,6 +32,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from formulations.fusion.latency.channels import Price
+
 #: How much larger the last number of pieces is that is looked at together with the first one, in halves; from how many
 #: on all are.
 _WIDER, _MANY = 3, 10000
@@ -68,11 +70,13 @@ class Alone:
 
     None where the kernel cannot be cut.
     """
-    byte: int
-    call: int
-    segment: int
-    """`byte`, `call`, `segment`: ticks of a byte, of a transfer beside its bytes and runs, and of a run."""
+    of_inputs: Price
+    of_weights: Price
+    of_results: Price
+    """What transfers take of the queue that is looked at: nothing, if another queue moves them."""
     room: int
+    others: int = 0
+    """Bytes of weights that are loaded once, in whatever pieces."""
 
 
 class Kind(NamedTuple):
@@ -90,14 +94,18 @@ class Kind(NamedTuple):
 
 
 def kinds(layer: Alone) -> Iterator[Kind]:
-    """Yield kinds of which every nest is one; of layers without weights there is one alone."""
-    loads = sum(size * layer.byte + layer.call + layer.segment for size in (layer.weights, layer.inputs) if size)
+    """Yield kinds of which every nest is one; of layers without weights there is one alone.
+
+    Of other prices of the same layer they are the same kinds, in the same order.
+    """
+    once = (layer.weights, layer.of_weights), (layer.others, layer.of_weights), (layer.inputs, layer.of_inputs)
+    loads = sum(size * price.byte + price.call + price.segment for size, price in once if size)
     plain = Kind(layer.compute, loads, _stored(layer, 1))
     if not layer.weights:
         yield plain
         return
     if layer.weights <= layer.room:
-        yield plain._replace(own=layer.weights, first=layer.weights * layer.byte)
+        yield plain._replace(own=layer.weights, first=layer.weights * layer.of_weights.byte)
     yield from _again(layer, plain)
     yield from _of_filters(layer, plain)
     yield from _of_sums(layer, plain)
@@ -105,36 +113,39 @@ def kinds(layer: Alone) -> Iterator[Kind]:
 
 def _again(layer: Alone, plain: Kind) -> Iterator[Kind]:
     """Weights are loaded several times."""
+    again, often = layer.again * layer.of_weights.byte, max(_AGAIN)
     for times in _AGAIN:
         own = -(-min(layer.inputs, layer.sums) // times)
         if own <= layer.room:
-            yield plain._replace(loads=plain.loads + (times - 1) * layer.again * layer.byte, own=own)
-    often, more = max(_AGAIN), min(layer.inputs, 2 * layer.sums)
-    yield plain._replace(loads=plain.loads + min(often * layer.again, layer.again + more) * layer.byte)
+            yield plain._replace(loads=plain.loads + (times - 1) * again, own=own)
+    yield plain._replace(loads=plain.loads + often * again)
+    for more in (layer.inputs * layer.of_inputs.byte, 2 * layer.sums * layer.of_results.byte):
+        yield plain._replace(loads=plain.loads + again + more)
 
 
 def _of_filters(layer: Alone, plain: Kind) -> Iterator[Kind]:
     """Filters alone are cut, and weights are loaded once."""
+    moved = layer.weights, layer.of_weights.byte
     for low, high in spans(2, layer.filters):
         tile = -(-layer.weights // high)
         for kind in _cut(layer, plain, low):
-            yield from _fitting(kind._replace(stores=_stored(layer, low)), layer, tile, layer.weights)
+            yield from _fitting(kind._replace(stores=_stored(layer, low)), layer, tile, moved)
             for fewer, most in spans(1, low) if layer.stored else ():
                 own = kind.own + -(-layer.results // most)
                 some = kind._replace(stores=_stored(layer, fewer), own=own)
-                yield from _fitting(some, layer, tile, layer.weights)
+                yield from _fitting(some, layer, tile, moved)
 
 
 def _of_sums(layer: Alone, plain: Kind) -> Iterator[Kind]:
     """Inputs or the kernel are cut, and weights are loaded once."""
-    again = layer.sums * layer.byte
+    again, moved = layer.sums * layer.of_results.byte, (layer.stored, layer.of_results.byte)
     yield plain._replace(loads=plain.loads + again, stores=plain.stores + again)
     for low, high in spans(1, layer.filters):
         tile = -(-layer.sums // high)
         for kind in _cut(layer, plain, low):
             kind = kind._replace(stores=_stored(layer, low))
-            for some in (kind,) if kind.first or not layer.inputs else _sliced(layer, kind, low, high):
-                yield from _fitting(some, layer, tile, layer.stored)
+            for some in (kind,) if kind.own or not layer.inputs else _sliced(layer, kind, low, high):
+                yield from _fitting(some, layer, tile, moved)
 
 
 def _sliced(layer: Alone, kind: Kind, low: int, high: int) -> Iterator[Kind]:
@@ -144,37 +155,40 @@ def _sliced(layer: Alone, kind: Kind, low: int, high: int) -> Iterator[Kind]:
     """
     for fewer, most in spans(2, layer.channels):
         tile = -(-min(-(-layer.weights // high), layer.inputs) // most)
-        yield kind._replace(own=kind.own + tile, loads=kind.loads + max(0, low * fewer * layer.slices - layer.segment))
+        yield kind._replace(
+            own=kind.own + tile, loads=kind.loads + max(0, low * fewer * layer.slices - layer.of_inputs.segment)
+        )
     if layer.parts is not None:
         more, tile = layer.parts
-        yield kind._replace(loads=kind.loads + low * more * layer.byte)
+        yield kind._replace(loads=kind.loads + low * more * layer.of_inputs.byte)
         yield kind._replace(own=kind.own + tile)
 
 
 def _cut(layer: Alone, plain: Kind, pieces: int) -> Iterator[Kind]:
     """With filters in pieces the input is one tile, or loaded for each."""
     compute = -(-layer.compute * max(pieces, layer.rounds) // layer.rounds)
-    more, again = (pieces - 1) * (layer.call + layer.segment), (pieces - 1) * layer.inputs * layer.byte
-    yield plain._replace(compute=compute, loads=plain.loads + more + again)
-    if again:
-        held, first = layer.inputs, layer.inputs * layer.byte
+    more = (pieces - 1) * (layer.of_weights.call + layer.of_weights.segment)
+    held, first = layer.inputs, layer.inputs * layer.of_inputs.byte
+    yield plain._replace(compute=compute, loads=plain.loads + more + (pieces - 1) * first)
+    if pieces > 1 and held:
         yield plain._replace(compute=compute, loads=plain.loads + more, own=held, first=first)
 
 
 def _stored(layer: Alone, pieces: int) -> int:
     """Ticks of a result that is stored in pieces of its channels."""
-    run = max(layer.segment, layer.run) if pieces > 1 else layer.segment
-    return layer.stored * layer.byte + pieces * (layer.call + run) if layer.stored else 0
+    price = layer.of_results
+    run = max(price.segment, layer.run) if pieces > 1 else price.segment
+    return layer.stored * price.byte + pieces * (price.call + run) if layer.stored else 0
 
 
-def _fitting(kind: Kind, layer: Alone, tile: int, moved: int) -> Iterator[Kind]:
-    """The kind with a tile more, through which bytes are moved, if that fits.
+def _fitting(kind: Kind, layer: Alone, tile: int, moved: tuple[int, int]) -> Iterator[Kind]:
+    """The kind with a tile more, through which bytes are moved, in ticks each, if that fits.
 
     Without room for a second one the engine idles for all of them but one.
     """
-    left = layer.room - kind.own
+    left, (size, each) = layer.room - kind.own, moved
     if tile <= left:
-        idle = max(0, moved - left) * layer.byte if 2 * tile > left else 0
+        idle = max(0, size - left) * each if 2 * tile > left else 0
         yield kind._replace(compute=kind.compute + idle, own=kind.own + tile)
 
 

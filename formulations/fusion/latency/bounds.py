@@ -13,8 +13,9 @@ R counts layers with several visits alone: what the others keep is of no use. A 
 lower end counts for memory, and the upper end for what visits need. An example: of two layers with 60 and 40 bytes R
 is 80 to 90: where the second one has not begun yet, 40 of them lie on chip; a later visit loads 10 for both.
 
-Transfers count by their bytes alone, at the price of the cheapest memory: what is ahead is counted in bytes, and calls
-of what is ahead are not known. A filter that comes again finds room beside the largest strips (`FusedRun`).
+Transfers count by their bytes alone, each at the price of its memory; what is ahead is counted in bytes, at the dearest
+price of its queue, and calls of what is ahead are not known. A filter that comes again finds room beside the largest
+strips (`FusedRun`).
 
 Each step of a timeline raises the clocks (E, A1, A2) by at least as much. Blocks of a layer in a visit are steps of
 which the first waits for maps, and each for its weights: so E >= S + c, and E >= A1 behind all of them. What is loaded
@@ -29,13 +30,17 @@ its first step, S of stores, C ticks of the engine, and `own` bytes of f beside 
     A1' >= max(A1 + D, E' - (f - own))       at its end at most f - own bytes are loaded ahead
     A2' >= max(A2 + D + S, A1')              stores end behind it
 
+With several queues (`products.joint`) E' is behind A1 of each, with its own D and F. One queue for several memories is
+no faster than one for each, so that is a bound, too, which knows better what is ahead (`apart`).
+
 At both ends of a network calls are known. Before the first step nothing runs beside a transfer: it waits for its piece
 of the input, and for weights. Let r be the filters that a last round of lanes has, of m filters in R rounds. A first
 block of fewer than r leaves more than R - 1 rounds for the others, so the layer takes R + 1 rounds in this visit: the
 step begins behind the loads of r filters, or of one with a round more. Behind the last step its result is stored.
 
-**Calls.** Transfers run one after the other, and take by themselves at least what all pieces of maps, and the weights
-of every layer once, take with a call each: the least sum over cuts (`Paths.fewest`) bounds the latency, too.
+**Calls.** Transfers of a queue run one after the other, and take by themselves at least what all pieces of maps, and
+the weights of every layer once, take with a call each: the least sum over cuts (`Paths.moving`) bounds the latency,
+too.
 """
 
 from __future__ import annotations
@@ -49,6 +54,7 @@ from formulations.fusion.arcs import Groups
 from formulations.fusion.group_time import cycles_of, lanes_of
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.alone import Alone, kinds
+from formulations.fusion.latency.channels import Channels, Price
 from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
 from formulations.fusion.latency.paths import Move, Paths, State, undominated
 from formulations.fusion.latency.products import BEFORE, Flow
@@ -64,20 +70,25 @@ RANGES = *((k, k + 1) for k in range(8)), (8, 8)
 
 
 class Floors(Options):
-    """A matrix that is below those of all options, for every group in strips and place."""
+    """A matrix that is below those of all options, for every group in strips and place.
 
-    def __init__(self, groups: Groups, alone: Sequence[Arc], suited: Callable[[int], bool]) -> None:
+    `apart`: as if every memory off the chip had a queue of its own.
+    """
+
+    def __init__(
+        self, groups: Groups, alone: Sequence[Arc], suited: Callable[[int], bool], *, apart: bool = False
+    ) -> None:
         super().__init__(groups, WHOLE, suited=suited)
         self.nests, self.shares = alone, (SHARES[0],)
-        self._kinds: dict[Alone, Ints] = {}
-        self.call = min(one.call_ticks + one.segment_ticks for one in self.machine.transfers)
+        self.channels = Channels.of(self.machine, apart=apart)
+        self._kinds: dict[tuple[Alone, ...], Ints] = {}
 
     def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:
-        """Those of each place of which none is below another one everywhere, and one with the least transfers."""
+        """Those of each place of which none is below another one everywhere, and by channel one that moves least."""
         found = super().ways(first, last, places)
         for place, some in found.items():
             if len(some) > 1:
-                kept = _kept(np.stack([way.matrix for way in some]), np.array([way.bytes for way in some]))
+                kept = _kept(np.stack([way.matrix for way in some]), np.array([way.moving for way in some]).T)
                 found[place] = [some[k] for k in kept]
         return found
 
@@ -94,6 +105,7 @@ class Floors(Options):
         held, left = steps.held.ravel()[steps.entry], np.maximum(at.left, 0)
         visits, compute = _Visits(steps), self._computed(steps, held)
         due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
+        channels = self.channels
         ends, alone = self._ends(steps, inputs, stores, compute), self._transfers(steps, inputs, stores, sizes)
         again, staying, every = (visits.several * sizes).sum(axis=1), self._lies(steps, visits.several), RANGES[-1][1]
         most, ways, made = np.minimum(left, again), list[Ints](), list[Ints]()
@@ -103,17 +115,22 @@ class Floors(Options):
             if some.any():
                 needed = visits.needed(sizes, stay)[steps.entry]
                 beside = np.maximum(0, (least - again)[steps.at[0]] + staying)
-                flow = Flow(
-                    steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
-                    held + beside, needed * self.per_byte, needed,
-                )  # fmt: skip
+                flows = list[Flow]()
+                for c in range(channels.number):
+                    maps, own, last = due * (c == channels.inputs), needed * (c == channels.weights), channels.results
+                    flows.append(Flow(
+                        steps.first, compute, maps * channels.of_inputs.byte,
+                        stored * (c == last) * channels.of_results.byte, maps, held + beside,
+                        own * channels.of_weights.byte, own,
+                    ))  # fmt: skip
                 ways.append(np.flatnonzero(some))
-                made.append(self._ended(self._product(flow), *ends)[ways[-1]])
+                made.append(self._ended(self._product(flows), *ends)[ways[-1]])
         (columns, width), options = across.ways[0], len(down.ways)
         for w, matrix in _least(np.concatenate(ways), np.concatenate(made), alone, options) if ways else ():
             mode, height = down.ways[w % options]
             option = Option(height, width, mode, columns, group.twice)
-            yield Way(group.first, group.last, option, (), at.places[w], matrix, bytes=int(alone[w]))
+            moving = tuple(alone[:, w].tolist())
+            yield Way(group.first, group.last, option, (), at.places[w], matrix, moving=moving)
 
     def _lies(self, steps: GroupSteps, which: Mask) -> Ints:
         """Bytes beside every step where all weights of some layers stay: from behind their first step to their last."""
@@ -156,67 +173,93 @@ class Floors(Options):
         rounds, last = -(-number // lanes), (number - 1) % lanes + 1
         more = np.maximum(0, ticks * (rounds + 1) // rounds - compute[first])
         several, one = (steps.time.resident(0, filters * size) for filters in (last, 1))
-        begin += np.minimum(several, one + more)
-        return begin
+        loaded: Ints = np.minimum(several, one + more)
+        both = self.channels.inputs == self.channels.weights
+        return begin + loaded if both else np.maximum(begin, loaded)
 
     def _ended(self, made: Ints, begin: Ints | None, drain: Ints | None) -> Ints:
         """Matrices of groups with what the first step of the network waits for, and what is stored behind the last."""
         if begin is not None:
             made[:, :, 0] += begin[:, None]
         if drain is not None:
-            made[:, 2] = np.maximum(made[:, 2], made[:, 0] + drain[:, None])
+            made[:, -1] = np.maximum(made[:, -1], made[:, 0] + drain[:, None])
         return made
 
     def _transfers(self, steps: GroupSteps, inputs: Moves, stores: Moves, sizes: Ints) -> Ints:
-        """Ticks of all transfers of every way, at least, (ways,)."""
+        """Ticks of all transfers of every way, at least, (channels, ways)."""
         every = zip(steps.group.layers, sizes.tolist(), strict=True)
-        weights = sum(steps.time.resident(t, size) for t, size in every if size)
-        maps = inputs.by_step(inputs.ticks, steps.steps) + stores.by_step(stores.ticks, steps.steps)
-        taken: Ints = np.add.reduceat(maps, steps.first[:-1]) + weights
+        taken = np.zeros((self.channels.number, len(steps.first) - 1), np.int64)
+        taken[self.channels.weights] += sum(steps.time.resident(t, size) for t, size in every if size)
+        for channel, moves in ((self.channels.inputs, inputs), (self.channels.results, stores)):
+            taken[channel] += np.add.reduceat(moves.by_step(moves.ticks, steps.steps), steps.first[:-1])
         return taken
 
     # ---- nests -------------------------------------------------------------------------------------------------------
 
     def _by_itself(self, t: int, place: Place) -> list[Way]:
         """A way for every kind of nests (`kinds`)."""
-        layer = self._layer(t, place)
-        if layer not in self._kinds:
-            made = np.array([*dict.fromkeys(kinds(layer))], np.int64)
-            self._kinds[layer] = made[_undominated(made)]
-        compute, loads, stores, own, first = self._kinds[layer].T
-        ahead = compute - (place[1] - own) * self.per_byte
-        never = np.full_like(own, BEFORE)
-        matrix = np.array([
-            [compute, np.maximum(loads, first + compute), never],
-            [ahead, np.maximum(loads, first + ahead), never],
-            [ahead, np.maximum(loads, first + ahead), loads + stores],
-        ]).transpose(2, 0, 1)  # fmt: skip
+        channels, ahead = self.channels, np.array(self.channels.ahead, np.int64)
+        count, every = channels.number, self._kinds_of(t, place)
+        compute, own = every[:, 0], every[:, 1]
+        loads, first = every[:, 2 : 2 + count], every[:, 2 + count : -1]  # (kinds, channels)
+        matrix = np.full((len(every), count + 2, count + 2), BEFORE, np.int64)
+        matrix[:, 0, 0], matrix[:, 0, 1:-1] = compute, np.maximum(loads, first + compute[:, None])
+        for c in range(count):
+            matrix[:, 1 + c, :-1] = matrix[:, 0, :-1] - ((place[1] - own) * ahead[c])[:, None]
+            matrix[:, 1 + c, 1 + c] = np.maximum(matrix[:, 1 + c, 1 + c], loads[:, c])
+        matrix[:, -1, :-1], matrix[:, -1, -1] = matrix[:, -2, :-1], loads[:, -1] + every[:, -1]
         if t == 0:
-            matrix[:, :, 0] += self._called(t, place) * (self.call + self.per_byte)
+            called = self._called(t, place) if count == 1 else min(1, self._called(t, place))
+            matrix[:, :, 0] += called * min(channels.of_inputs.least, channels.of_weights.least)
         if t == len(self.net.layers) - 1:
-            drain = np.where(stores > 0, self.call + self.per_byte, BEFORE)
-            matrix[:, 2] = np.maximum(matrix[:, 2], matrix[:, 0] + drain[:, None])
-        return [Way(t, t, NESTED, (), place, mine, bytes=moved)
-                for mine, moved in zip(matrix, (loads + stores).tolist(), strict=True)]  # fmt: skip
+            drain = np.where(every[:, -1] > 0, channels.of_results.least, BEFORE)
+            matrix[:, -1] = np.maximum(matrix[:, -1], matrix[:, 0] + drain[:, None])
+        moved = loads.copy()
+        moved[:, -1] += every[:, -1]
+        return [Way(t, t, NESTED, (), place, mine, moving=tuple(moving))
+                for mine, moving in zip(matrix, moved.tolist(), strict=True)]  # fmt: skip
 
-    def _layer(self, t: int, place: Place) -> Alone:
-        """A layer by itself at a place."""
+    def _kinds_of(self, t: int, place: Place) -> Ints:
+        """Ticks of computing, bytes beside every step, loads and first loads by channel, stores: (kinds, columns)."""
+        layers = tuple(self._layer(t, place, c) for c in range(self.channels.number))
+        if layers not in self._kinds:
+            each = np.array([[*kinds(layer)] for layer in layers], np.int64)  # (channels, kinds, fields of a kind)
+            compute, loads, stores, own, first = each.transpose(2, 1, 0)
+            made = np.column_stack([compute.max(axis=1), own[:, 0], loads, first, stores[:, -1]])
+            made = np.array([*dict.fromkeys(map(tuple, made.tolist()))], np.int64)
+            self._kinds[layers] = made[_undominated(made)]
+        return self._kinds[layers]
+
+    def _layer(self, t: int, place: Place, channel: int) -> Alone:
+        """A layer by itself at a place, with the prices of what a channel moves."""
         layer, machine, found = self.net.layers[t], self.machine, self.groups.weight_bytes[t]
         pixels, loads = layer.b * layer.r * layer.c, self._once(self.nests[t], place[0])
         results = pixels * layer.g * layer.m
         plain = layer.g > 1 or self.net.shared[t] >= 0 or layer.weights != "constant"
-        weights = 0 if plain else min(found, loads)
+        weights, others = 0 if plain else min(found, loads), 0
+        if plain and not self.channels.alike:  # its weights are not of its input; those of others may be there
+            others = min(found, loads) if self.net.shared[t] < 0 else 0
+            loads = max(0, loads - found)
         inputs, stored = loads - weights, self._stores(Group(self.net, t, t), place[0])
-        segment = min(one.segment_ticks for one in machine.transfers)
         out, read = machine.out_layout == "HWC", machine.in_layout == "HWC"
+        of_inputs, of_weights, of_results = self._prices(channel)
         return Alone(
             int(cycles_of(layer, machine, np.array(layer.r * layer.c))) * machine.compute.cycle_ticks,
             layer.m, -(-layer.m // lanes_of(layer, machine)), weights, inputs, stored,
             results * machine.out_bytes, results * machine.psum_bytes, int(weights * _again(layer)),
-            pixels * segment if stored and out else 0,
-            inputs // (layer.n * machine.in_bytes) * segment if read else 0, layer.n, _parts(layer, inputs),
-            self.per_byte, self.call - segment, segment, place[1],
+            pixels * of_results.segment if stored and out else 0,
+            inputs // (layer.n * machine.in_bytes) * of_inputs.segment if read else 0, layer.n, _parts(layer, inputs),
+            of_inputs, of_weights, of_results, place[1], others,
         )  # fmt: skip
+
+    def _prices(self, channel: int) -> tuple[Price, Price, Price]:
+        """Of inputs, weights and results; nothing where another channel moves them."""
+        channels, none = self.channels, Price(0, 0, 0)
+        return (
+            channels.of_inputs if channel == channels.inputs else none,
+            channels.of_weights if channel == channels.weights else none,
+            channels.of_results if channel == channels.results else none,
+        )
 
     def _called(self, t: int, place: Place) -> int:
         """Operands that a layer by itself loads, at least: of each there is a call before it begins."""
@@ -266,31 +309,36 @@ class _Visits:
         return needed
 
 
-def promising(paths: Paths, below: float) -> set[Key]:
-    """The strips that are on some path whose bound is below a value, and nests in their place; `paths` of floors."""
-    found = set[Key]()
-    for move in through(paths, below):
-        for first, last, option in {(way.first, way.last, way.option) for way in move.ways}:
-            found.add((first, last, option.twice, (option.rows, option.height)))
-            if first == last:
-                found.add((first, last, frozenset(), TILES))
-    return found
+def promising(every: Sequence[Paths], below: float) -> set[Key]:
+    """The strips that are on some path whose bound is below a value, and nests in their place, by all bounds."""
+    found = list[set[Key]]()
+    for paths in every:
+        mine = set[Key]()
+        for move in through(paths, below):
+            for first, last, option in {(way.first, way.last, way.option) for way in move.ways}:
+                mine.add((first, last, option.twice, (option.rows, option.height)))
+                if first == last:
+                    mine.add((first, last, frozenset(), TILES))
+        found.append(mine)
+    return set.intersection(*found)
 
 
 def through(paths: Paths, below: float) -> Iterator[Move]:
     """Yield the ways that are on some path whose bound is below a value, from the last cut to the first."""
-    behind = {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
+    end = np.full((1, paths.options.clocks), BEFORE, np.int64)
+    end[:, paths.options.ends] = 0
+    behind = {(paths.count, frozenset[int](), False): end}
     for moves in reversed(paths.moves):
         rows = dict[State, list[Ints]]()
         for move in moves:
             if move.after not in behind:
                 continue
-            rest = behind[move.after]  # (rows, 3)
-            onward = (rest[:, None, :, None] + move.matrix[None]).max(axis=2)  # (rows, ways, 3)
+            rest = behind[move.after]  # (rows, clocks)
+            onward = (rest[:, None, :, None] + move.matrix[None]).max(axis=2)  # (rows, ways, clocks)
             least = (onward[:, :, None] + paths.labels[move.state].clocks).max(axis=3).min(axis=(0, 2))
             if (least < below).any():
                 yield move.some(least < below)
-            rows.setdefault(move.state, []).append(onward.reshape(-1, 3))
+            rows.setdefault(move.state, []).append(onward.reshape(-1, onward.shape[2]))
         for state, some in rows.items():
             every = np.concatenate([*([behind[state]] if state in behind else []), *some])
             behind[state] = every[undominated(every, len(every))]
@@ -346,16 +394,16 @@ def _rows(inside: Ints) -> int:
 
 def _least(ways: Ints, matrix: Ints, taken: Ints, options: int) -> Iterator[tuple[int, Ints]]:
     """Yield those of each place, of so many options, that are kept, each with its matrix."""
-    for place in range(len(taken) // options):
+    for place in range(taken.shape[1] // options):
         mine = np.flatnonzero(ways // options == place)
-        for k in mine[_kept(matrix[mine], taken[ways[mine]])].tolist() if len(mine) else ():
+        for k in mine[_kept(matrix[mine], taken[:, ways[mine]])].tolist() if len(mine) else ():
             yield int(ways[k]), matrix[k]
 
 
 def _kept(matrix: Ints, taken: Ints) -> list[int]:
-    """Ways that no other one is below everywhere, and one with the least ticks of transfers."""
+    """Ways that no other one is below everywhere, and one with the least ticks of transfers of each queue."""
     kept = _undominated(matrix)
-    kept[int(np.argmin(taken))] = True
+    kept[np.argmin(taken, axis=1)] = True
     found: list[int] = np.flatnonzero(kept).tolist()
     return found
 

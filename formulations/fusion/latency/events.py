@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -13,6 +13,7 @@ from formulations.fusion.orders import WHOLE
 from formulations.fusion.steps import Piece
 from hwmodels.timeline.price import occupancy
 from hwmodels.timeline.schedule import Load, Move
+from instances.machine.machine import Machine
 
 #: What an operand is called.
 _NAMES = {"W": "weights", "PSUM": "partial sums"}
@@ -42,10 +43,17 @@ class Event:
     """The last one that it waits for."""
     waits_lane: Literal["", "load", "store"] = ""
     """Whether that is a load or a store."""
+    memory: str = ""
+    """The memory off the chip whose DMA queue a transfer is in, where several have one each."""
 
 
-def events(net: Net, laid: Laid) -> Iterator[Event]:
-    """Yield steps, then transfers in the order of their queues."""
+def memories_of(machine: Machine) -> tuple[str, ...]:
+    """The memories off the chip that have a DMA queue each, by the numbers of these; none where one queue moves all."""
+    return tuple(one.name for one in machine.off_chip) if machine.channels == "each" else ()
+
+
+def events(net: Net, laid: Laid, memories: Sequence[str] = ()) -> Iterator[Event]:
+    """Yield steps, then transfers in the order of their queues; `memories`: the names of these, where each has one."""
     found, moves = laid.times, laid.timeline.transfers
     named = [(run, *one) for run, part in enumerate(laid.parts) for one in zip(part.names, part.pieces, strict=True)]
     said = [(named[k][0], words(net, named[k][1], named[k][2])) for k in laid.order]
@@ -58,7 +66,8 @@ def events(net: Net, laid: Laid) -> Iterator[Event]:
     for k, one in enumerate(moves):
         step, when = (one.due, one.guard) if isinstance(one, Load) else (one.released, one.limit)
         span = found.transfer_begin[k], found.transfer_end[k]
-        yield Event(_lane(one), said[k][0], said[k][1], one.bytes, *span, step, when)
+        memory = memories[one.queue] if memories else ""
+        yield Event(_lane(one), said[k][0], said[k][1], one.bytes, *span, step, when, memory=memory)
 
 
 def _lane(one: Move) -> Literal["load", "store"]:

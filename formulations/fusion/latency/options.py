@@ -22,7 +22,8 @@ import numpy as np
 from formulations.fusion.arcs import ONCE, Groups
 from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group, Stream
-from formulations.fusion.latency.products import Flow, fresh, matrices, products
+from formulations.fusion.latency.channels import Channels
+from formulations.fusion.latency.products import Flow, fresh, joint, products
 from formulations.fusion.memory import Memory, Option, Weights, weights_of
 from formulations.fusion.schedule import BankBook, Runs, streams_of
 from formulations.fusion.space import Residence
@@ -41,8 +42,10 @@ SHARES: tuple[int, ...] = 4, 2, 1, 0
 There = frozenset[int]
 #: Maps on chip that a group reads or makes, and the bytes that all maps on chip leave.
 Place = tuple[There, int]
+#: Half of the room, in place of bytes of a block.
+HALF = 0
 #: The nest of a layer, by number, that runs with maps on chip in so many bytes, and its steps; None if there is none.
-#: Where strips suit the layer, with the most bytes of a block of weights.
+#: Where strips suit the layer, with the most bytes of a block of weights; or the fastest of all the room, or of `HALF`.
 Alone = Callable[[int, LayerRun, int, int | None], tuple[Nest, Part] | None]
 
 
@@ -66,7 +69,9 @@ class Way:
     fresh: int = 0
     """Ticks that it begins later behind a way that is `whole` (`formulations.fusion.latency.products.fresh`)."""
     bytes: int = 0
-    """That it moves; of bounds (`Floors`) the least ticks of its transfers."""
+    """That it moves."""
+    moving: tuple[int, ...] = ()
+    """Of bounds (`Floors`): the least ticks of its transfers, by channel."""
 
 
 class Passed(NamedTuple):
@@ -110,22 +115,28 @@ class _Placed:
     """(places x ways, streams)."""
 
 
-def by_step(part: Part) -> tuple[Ints, Ints, Ints]:
-    """Ticks and bytes of steps, of loads that are due in them, and of stores that they release, (2, steps) each."""
-    loads, stores = np.zeros((2, 2, len(part.steps)), np.int64)
+def by_step(part: Part, channels: Channels) -> tuple[Ints, Ints, Ints]:
+    """Ticks and bytes of steps, of loads that are due in them by channel, and of stores that they release.
+
+    (2, steps) each; of loads (channels, 2, steps).
+    """
+    loads, stores = np.zeros((channels.number, 2, len(part.steps)), np.int64), np.zeros((2, len(part.steps)), np.int64)
     for one in part.moves:
         if isinstance(one, Load):
-            loads[:, one.due - 1] += one.ticks, one.bytes
+            loads[channels.queues.index(one.queue), :, one.due - 1] += one.ticks, one.bytes
         else:
             stores[:, one.released - 1] += one.ticks, one.bytes
     return np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T, loads, stores
 
 
-def flow_of(part: Part) -> Flow:
-    """The steps and transfers of a layer by itself, as one way."""
-    steps, loads, stores = by_step(part)
+def flows_of(part: Part, channels: Channels) -> list[Flow]:
+    """The steps and transfers of a layer by itself, as one way; by channel."""
+    steps, loads, stores = by_step(part, channels)
     first = np.array([0, len(part.steps)])
-    return Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
+    return [
+        Flow(first, steps[0], load[0], stores[0] * (c == channels.results), load[1], steps[1], *np.zeros_like(steps))
+        for c, load in enumerate(loads)
+    ]
 
 
 class Options:
@@ -156,14 +167,19 @@ class Options:
         self._places = cache(groups.places)
         self.apart = not groups.demands.order.ahead
         self.room = self.machine.bank_count * self.machine.bank_bytes
-        self.per_byte = min(one.byte_ticks for one in self.machine.transfers)
+        self.channels = Channels.of(self.machine)
         self._groups: dict[tuple[int, int], tuple[Group, ...]] = {}
         self._strips: dict[tuple[int, int, frozenset[int]], tuple[Strips, Strips] | None] = {}
 
     @property
     def clocks(self) -> int:
         """Clocks of a label."""
-        return 2 if self.in_order else 3
+        return self.channels.number + (1 if self.in_order else 2)
+
+    @property
+    def ends(self) -> list[int]:
+        """The clocks that latency is not below: of the engine, and of what every channel has done in the end."""
+        return [0, *range(1, self.channels.number), self.clocks - 1]
 
     # ---- maps --------------------------------------------------------------------------------------------------------
 
@@ -230,22 +246,32 @@ class Options:
         return any(True for group in self.of(t, t) for _ in self._ways(group, [(frozenset(), self.room)]))
 
     def _by_itself(self, t: int, place: Place) -> list[Way]:
-        """A layer with a nest, if there is one; where strips suit it, in blocks of channels."""
-        most = self.most if self.suited(t) else None
-        made = self.alone and self.alone(t, self.bare(t, place[0]), place[1], most)
-        if not made:
-            return []
-        nest, part = made
-        flow = flow_of(part)
-        matrix = self._product(flow)[0]
+        """A layer with a nest, if there is one: the fastest; where strips suit it, in blocks of channels.
+
+        Where bytes of weights and of maps are not alike strips that load many weights again may be far off: then the
+        fastest in any case, of all the room and of half of it, which leaves the other half to what is ahead.
+        """
+        sizes = [self.most] if self.suited(t) else [None]
+        if not self.channels.alike and 2 * self.groups.weight_bytes[t] > place[1]:
+            sizes = list(dict.fromkeys((*sizes, None, HALF)))
+        every = (self.alone and self.alone(t, self.bare(t, place[0]), place[1], most) for most in sizes)
+        found = dict(made for made in every if made)
+        return [self._nested(t, place, nest, part) for nest, part in found.items()]
+
+    def _nested(self, t: int, place: Place, nest: Nest, part: Part) -> Way:
+        """A layer with a nest."""
+        matrix = self._product(flows_of(part, self.channels))[0]
         last = any(pieces for one, pieces in zip(part.moves, part.pieces, strict=True) if isinstance(one, Store))
         moved = sum(one.bytes for one in part.moves)
-        return [Way(t, t, NESTED, (), place, matrix, nest, whole=last, bytes=moved)]
+        return Way(t, t, NESTED, (), place, matrix, nest, whole=last, bytes=moved)
 
-    def _product(self, flow: Flow) -> Ints:
-        """What the steps of every way do to the clocks together."""
-        each = matrices(flow, self.room, self.per_byte, in_order=self.in_order, alone=self.apart)
-        return products(each, flow.first)
+    def _product(self, flows: Sequence[Flow]) -> Ints:
+        """What the steps of every way do to the clocks together; `flows`: by channel."""
+        channels = self.channels
+        each = joint(
+            flows, self.room, channels.ahead, channels.of_results.byte, in_order=self.in_order, alone=self.apart
+        )
+        return products(each, flows[-1].first)
 
     def bare(self, t: int, maps: There) -> LayerRun:
         """A layer by itself, without a nest, with maps on chip."""
@@ -349,19 +375,27 @@ class Options:
         first = (loads.stream >= 0) & np.array(just)[loads.stream] & (loads.step < second[way])
         return np.bincount(loads.step, loads.number * loads.ticks * first, steps.steps).astype(np.int64)
 
+    def _by_channel(self, loads: Moves, each: Ints, steps: int) -> Ints:
+        """The sum of the ticks or bytes of loads, (channels, steps)."""
+        of = np.where(loads.stream < 0, self.channels.weights, self.channels.inputs)
+        return np.stack([loads.by_step(each * (of == c), steps) for c in range(self.channels.number)])
+
     def _priced(self, steps: GroupSteps, places: Sequence[Place], fits: Mask) -> Iterator[Way]:
         """Those that fit, with their matrices."""
         fits = fits & (np.maximum.reduceat(steps.bytes, steps.first[:-1]) <= self.room)
         if not fits.any():
             return
         loads, stores, number = steps.loads, steps.stores, steps.steps
-        flow = Flow(
-            steps.first, steps.ticks, loads.by_step(loads.ticks, number), stores.by_step(stores.ticks, number),
-            loads.by_step(loads.bytes, number), steps.bytes, *np.zeros((2, number), np.int64),
-        )  # fmt: skip
-        made = self._product(flow)
-        late = fresh(flow, self._fresh(steps, loads))
-        moved = np.add.reduceat(flow.due + stores.by_step(stores.bytes, number), flow.first[:-1])
+        ticks, due = (self._by_channel(loads, each, number) for each in (loads.ticks, loads.bytes))
+        stored, none = stores.by_step(stores.ticks, number), np.zeros(number, np.int64)
+        flows = [
+            Flow(steps.first, steps.ticks, ticks[c], stored * (c == self.channels.results), due[c], steps.bytes, none,
+                 none)
+            for c in range(self.channels.number)
+        ]  # fmt: skip
+        made = self._product(flows)
+        late = fresh(flows[-1], self._fresh(steps, loads))
+        moved = np.add.reduceat(due.sum(axis=0) + stores.by_step(stores.bytes, number), steps.first[:-1])
         group, ways, down = steps.group, steps.time.down.ways, steps.time.down
         last = (down.end - down.begin)[len(group.layers) - 1, down.first[1:] - 1]
         whole = (2 * last > self.net.layers[group.last].r).tolist()

@@ -4,7 +4,7 @@ State   a cut, the maps on chip there, whether the result of the way before is s
         (E, A1, A2), none of which is at least another one everywhere
 Arc     a way of a group (`formulations.fusion.latency.options`): a matrix that is applied to every label; behind a
         way whose result is stored at its end, E is at first max(E, A2) and the ticks until that is loaded again
-Value   max(E, A2) at the last cut
+Value   max(E, A2) at the last cut; with several queues (`products.joint`) the most of E and the last clock of each
 
 Where the timeline of a path takes longer than its labels say, those of its ways that do are charged with it, and the
 labels are found again (`again`). With a cap on bytes ways are left out that no path within it has (`within`); where the
@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -83,12 +84,13 @@ def _stair(second: list[int], last: list[int]) -> list[int]:
     return kept
 
 
-def _arcs(ways: Sequence[Way]) -> Iterator[tuple[bool, Ints, Ints, Ints, list[Way]]]:
-    """Yield the ways that are stored at their end, and the others: matrices, ticks of `fresh`, bytes."""
+def _arcs(ways: Sequence[Way]) -> Iterator[tuple[bool, Ints, Ints, Ints, Ints, list[Way]]]:
+    """Yield the ways that are stored at their end, and the others: matrices, ticks of `fresh`, bytes, `moving`."""
     for whole in (False, True):
         if some := [way for way in ways if way.whole == whole]:
             fresh, moved = np.array([(way.fresh, way.bytes) for way in some], np.int64).T
-            yield whole, np.stack([way.matrix for way in some]), fresh, moved, some
+            moving = np.array([way.moving for way in some], np.int64)
+            yield whole, np.stack([way.matrix for way in some]), fresh, moved, moving, some
 
 
 def applied(matrix: Ints, fresh: Ints, clocks: Ints, *, late: bool) -> Ints:
@@ -112,12 +114,15 @@ class Move(NamedTuple):
     fresh: Ints
     bytes: Ints
     """`fresh`, `bytes`: of every way, (ways,)."""
+    moving: Ints
+    """(ways, channels); of options no channel."""
     ways: list[Way]
 
     def some(self, which: Mask) -> Move:
         """Some of the ways."""
         ways = [way for way, kept in zip(self.ways, which.tolist(), strict=True) if kept]
-        return Move(self.state, self.after, self.matrix[which], self.fresh[which], self.bytes[which], ways)
+        matrix, fresh, moved, moving = (one[which] for one in (self.matrix, self.fresh, self.bytes, self.moving))
+        return Move(self.state, self.after, matrix, fresh, moved, moving, ways)
 
     def onward(self, clocks: Ints, late: Mapping[Way, int], price: float = 0) -> Ints:
         """Labels behind all ways, (ways, labels, clocks).
@@ -167,18 +172,30 @@ class Paths:
 
     @property
     def fewest(self) -> int:
-        """The fewest bytes of all paths; ticks of transfers by themselves, of bounds (`Floors`)."""
-        least = self._least(self.moves)
+        """The fewest bytes of all paths."""
+        return self._at_the_end(self._least(self.moves))
+
+    @property
+    def moving(self) -> int:
+        """Of bounds (`Floors`): what the transfers of a channel take by themselves, on any path; the most of all."""
+        every = (self._least(self.moves, of=lambda move, c=c: move.moving[:, c])  # type: ignore[misc]
+                 for c in range(self.options.channels.number))  # fmt: skip
+        return max(map(self._at_the_end, every))
+
+    def _at_the_end(self, least: Mapping[State, int]) -> int:
         return min((value for (cut, *_), value in least.items() if cut == self.count), default=0)
 
-    def _least(self, moves: Sequence[Sequence[Move]], ends: Mapping[State, int] | None = None) -> dict[State, int]:
-        """The fewest bytes from the begin to every state; or from it to some ends."""
+    def _least(
+        self, moves: Sequence[Sequence[Move]], ends: Mapping[State, int] | None = None,
+        of: Callable[[Move], Ints] = attrgetter("bytes"),
+    ) -> dict[State, int]:  # fmt: skip
+        """The fewest bytes (or what is asked `of` ways) from the begin to every state; or from it to some ends."""
         least = {(0, frozenset[int](), False): 0} if ends is None else dict(ends)
         for some in moves if ends is None else reversed(moves):
             for move in some:
                 here, there = (move.state, move.after) if ends is None else (move.after, move.state)
                 if here in least:
-                    value = least[here] + int(move.bytes.min())
+                    value = least[here] + int(of(move).min())
                     least[there] = min(value, least.get(there, value))
         return least
 
@@ -211,8 +228,10 @@ class Paths:
             arcs = {place: [*_arcs(some)] for place, some in ways.items()}
             for state in states:
                 for there, after in cuts:
-                    for whole, matrix, fresh, moved, some in arcs[places[there, after]] if there == state[1] else ():
-                        yield Move(state, (last + 1, after, whole), matrix, fresh, moved, some)
+                    for whole, matrix, fresh, moved, moving, some in (
+                        arcs[places[there, after]] if there == state[1] else ()
+                    ):
+                        yield Move(state, (last + 1, after, whole), matrix, fresh, moved, moving, some)
 
     def _after(self, first: int, last: int, there: There) -> Iterator[There]:
         """Maps on chip after a group, for those before it."""
@@ -242,7 +261,7 @@ class Paths:
         found = list[tuple[int, End]]()
         for whole in (False, True):
             if last := self.labels.get((self.count, frozenset(), whole)):
-                latency = last.clocks[:, [0, -1]].max(axis=1).tolist()
+                latency = last.clocks[:, self.options.ends].max(axis=1).tolist()
                 found += [(value, (whole, k)) for k, value in enumerate(latency)]
         return sorted(found)
 

@@ -1,4 +1,4 @@
-"""Steps of a group as matrices: what a group does to the clocks of the engine and of the DMA queue.
+"""Steps of a group as matrices: what a group does to the clocks of the engine and of the DMA queues.
 
 State       x = (E, A1, A2), ticks: the end of the last step; when the queue has done all loads that were due so far;
             when it has done these and all stores that were released so far
@@ -14,12 +14,16 @@ Matrix      x' = M_t (x) x:  x'_i = max_j (M_t[i, j] + x_j).  A group is the pro
 With stores in order, each behind the step that releases it and ahead of all loads behind it, A1 is A2: two clocks.
 That is later than with prefetch of stores' room, and often nearer to a timeline, where both share the memory.
 
+Several queues (`joint`) have clocks A1 of their own, and the last one, which stores, A2: each counts what it moves, and
+E is the last of all. What is ahead in a queue lies on chip as if nothing of the others did.
+
 Bytes count as ticks by `per_byte`. This is fluid: a load may be done in parts. An example: steps of 10 ticks, each with
 a load of 6 ticks and 6 bytes, that have 6 bytes of f = 12: room and cap are 6, so E rises by 10 a step, after 6 ticks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,18 +86,43 @@ def matrices(flow: Flow, room: int, per_byte: int, *, in_order: bool = False, al
 
     `alone`: no transfer runs beside a step, as if there were no room.
     """
-    load, store, compute, every = flow.load, flow.store, flow.compute, flow.load + flow.weights
-    late = (room - flow.held) * (0 if alone else per_byte)
-    ahead = caps(flow, room) * (0 if alone else per_byte)
-    clocks = 2 if in_order else 3
-    made = np.empty((clocks, clocks, len(load)), np.int64)
-    made[0, 0], made[0, 1] = compute, np.maximum(load + compute, every)
+    return joint((flow,), room, (per_byte,), per_byte, in_order=in_order, alone=alone)
+
+
+def joint(
+    flows: Sequence[Flow], room: int, ahead: Sequence[int], behind: int, *, in_order: bool = False,
+    alone: bool = False,
+) -> Ints:  # fmt: skip
+    """The matrix of every step with several queues, of which the last one alone stores, (clocks, clocks, steps).
+
+    Clocks are E, A1 of every queue, and A2 of the last one unless stores are `in_order`.
+
+    Parameters
+    ----------
+    flows : sequence of Flow
+        Of every queue what it moves; steps and bytes on chip are the same in all.
+    ahead : sequence of int
+        Of every queue ticks of a byte that is loaded ahead.
+    behind : int
+        Ticks of a byte that is yet to be stored.
+    alone : bool
+        No transfer runs beside a step, as if there were no room.
+    """
+    last, compute = flows[-1], flows[-1].compute
+    clocks = len(flows) + (1 if in_order else 2)
+    made = np.empty((clocks, clocks, len(compute)), np.int64)
+    made[0, 0] = compute
+    for c, flow in enumerate(flows, 1):
+        made[0, c] = np.maximum(flow.load + compute, flow.load + flow.weights)
     if not in_order:
-        made[0, 2] = load - late + compute
-    made[1:] = made[0] - ahead
+        late = (room - last.held) * (0 if alone else behind)
+        made[0, -1] = last.load - late + compute
+    most = [caps(flow, room) * (0 if alone else price) for flow, price in zip(flows, ahead, strict=True)]
     for k in range(1, clocks):
-        made[k, k] = np.maximum(made[k, k], every)
-    made[-1] += store
+        c = min(k, len(flows)) - 1
+        made[k] = made[0] - most[c]
+        made[k, k] = np.maximum(made[k, k], flows[c].load + flows[c].weights)
+    made[-1] += last.store
     return made
 
 

@@ -105,7 +105,7 @@ class Rules:
             place = There(), room
             ways = self.options.ways(t, t, [place])[place]
             for mine in ([way for way in ways if way.nest is None], [way for way in ways if way.nest is not None]):
-                yield from [min(mine, key=lambda way: int(way.matrix[[0, -1]].max()))] if mine else ()
+                yield from [min(mine, key=lambda way: int(way.matrix[self.options.ends].max()))] if mine else ()
 
     def _path(self, clock: Clock) -> list[Passed]:
         """The groups whose times by themselves add up to the least."""

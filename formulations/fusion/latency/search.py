@@ -248,7 +248,7 @@ class Fastest(Piece[Runs]):
             return found[0], None
         from formulations.fusion.latency.milp import build  # late: solvers are slow to import
 
-        told = yield build(moves, paths.count, most, lambda _: self.best)
+        told = yield build(moves, paths.count, most, paths.options.ends, lambda _: self.best)
         if told.bound is not None and told.bound <= most:
             self.least = max(self.least, told.bound)
         return found[0], self.least
@@ -264,8 +264,7 @@ class Fastest(Piece[Runs]):
         first = some(demands.largest, in_order=True)
         for few in SHORT:
             self._looked(Paths(first, goal.clock, few, LABELS), goal)
-        paths = self._bounded(goal, first.suited)
-        better = cache(partial(promising, paths))
+        better = cache(partial(promising, self._bounded(goal, first.suited)))
         self._last = better(self._ticks), first.suited
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
         sizes = dict.fromkeys((blocks, demands.largest, *smaller))
@@ -340,11 +339,18 @@ class Fastest(Piece[Runs]):
         goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
         return paths.looked
 
-    def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> Paths:
+    def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> list[Paths]:
         """Find the bound; return its paths."""
-        paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
-        self.least = max([self.least, paths.fewest, *(value for value, _ in paths.ends()[:1])])
-        return paths
+        every = self._floors(goal.clock, suited)
+        for paths in every:
+            self.least = max([self.least, paths.moving, *(value for value, _ in paths.ends()[:1])])
+        return every
+
+    def _floors(self, clock: Clock, suited: Callable[[int], bool]) -> list[Paths]:
+        """Paths of bounds: by the queues of the machine, and as if each of several memories had one."""
+        first, other = (Floors(self.groups, self.nests, suited, apart=apart) for apart in (False, True))
+        every = [first] if first.channels.number == other.channels.number else [first, other]
+        return [Paths(floors, clock, LONGEST) for floors in every]
 
     def between(self, clock: Clock, ends: Sequence[Runs]) -> Iterator[Runs]:
         """Yield plans between those at the ends of a front: the fastest, and the one of the fewest bytes.
@@ -378,8 +384,8 @@ class Fastest(Piece[Runs]):
         """Paths of the options that may be part of a plan of no more than so many ticks."""
         most = self.groups.demands.order.largest
         suited = Options(self.groups, most, self.alone).suited
-        floors = Paths(Floors(self.groups, self.nests, suited), clock, LONGEST)
-        options = Options(self.groups, most, self.alone, promising(floors, ticks + 1), in_order=True, suited=suited)
+        allowed = promising(self._floors(clock, suited), ticks + 1)
+        options = Options(self.groups, most, self.alone, allowed, in_order=True, suited=suited)
         return Looked(Paths(options, clock, LONGEST, LABELS), {})
 
     def _point(self, runs: Runs) -> tuple[int, int]:

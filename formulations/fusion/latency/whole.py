@@ -26,9 +26,11 @@ transfers. A way raises them by a max-plus matrix in three blocks:
     bytes count     transfers take their bytes at the least price, and b bytes ahead take just that
     Q               the queue does one transfer after the other
 
+Of several queues each has an A1 and a Q of its own, the last one, which stores, A2, too (`products.joint`).
+
 No event of a timeline is before these clocks: when step t ends, all later loads that have begun lie beside it, and when
 it begins, all stores that have not ended. The latency is max(E, A2, Q) at the last cut. `behind` has, for a state,
-rows of seven: of every way to the end what it adds to each clock, without those that others are nowhere above. So a
+rows of as many: of every way to the end what it adds to each clock, without those that others are nowhere above. So a
 path up to a state is not below  min over rows of max_j (x_j + row_j),  and a whole one not below `guards.bound`.
 
 **Example.** One step of 10 ticks, loads of 6 and 4 ticks before it and a store of 5 behind it, in no more bytes than it
@@ -53,9 +55,10 @@ import numpy as np
 
 from formulations.clock import Clock
 from formulations.fusion.arcs import Groups
+from formulations.fusion.latency.channels import Channels
 from formulations.fusion.latency.options import Options, Passed, There, Way, by_step
 from formulations.fusion.latency.paths import Paths, undominated
-from formulations.fusion.latency.products import BEFORE, Flow, matrices, products
+from formulations.fusion.latency.products import BEFORE, Flow, joint, products
 from formulations.fusion.orders import WHOLE, OrderDemands, Size, queued
 from formulations.fusion.steps import Part, joined
 from formulations.fusion.strips import Ints
@@ -72,8 +75,6 @@ MOST_OPTIONS, MOST_OPEN = 4_000, 300_000
 MOST_SIZES = 64
 #: One in so many turns is of a path that is whole.
 STRIDE = 50
-#: Clocks of a path.
-CLOCKS = 7
 #: A cut, and the maps on chip there.
 State = tuple[int, There]
 #: The steps of a run from a layer on, beside which so many bytes lie; in blocks of weights and pieces of maps.
@@ -89,7 +90,7 @@ class Arc:
     after: State
     part: Part
     matrix: Ints
-    """(CLOCKS, CLOCKS)."""
+    """(clocks, clocks)."""
 
 
 @dataclass(frozen=True, order=True)
@@ -170,20 +171,20 @@ class Whole:
         return made
 
     def _joined(self, parts: dict[Way, Part]) -> dict[State, list[Arc]]:
-        ratio = ratio_of(parts.values())
+        channels = self.options.channels
+        ratio = ratio_of(parts.values(), channels)
         found: dict[State, list[Arc]] = defaultdict(list)
         for (before, after), ways in self.ways.items():
             for way in ways:
                 part = parts[way]
                 if max(step.bytes for step in part.steps) <= self.room:
-                    matrix = matrix_of(part, self.room, ratio, self.options.per_byte, ahead=self.demands.ahead)
+                    matrix = matrix_of(part, self.room, ratio, channels, ahead=self.demands.ahead)
                     found[before].append(Arc(way, before, after, part, matrix))
         return found
 
     def behind(self, arcs: dict[State, list[Arc]]) -> dict[State, Ints]:
-        """By state what the clocks there are raised by until the end, at the least, (rows, CLOCKS)."""
-        last = np.array([[0, BEFORE, 0, 0, BEFORE, 0, 0]], np.int64)
-        rows = {(self.count, frozenset[int]()): last}
+        """By state what the clocks there are raised by until the end, at the least, (rows, clocks)."""
+        rows = {(self.count, frozenset[int]()): np.array([last_of(self.options.channels)], np.int64)}
         for state in sorted(arcs, key=lambda state: -state[0]):
             some = [
                 (rows[arc.after][:, :, None] + arc.matrix[None]).max(axis=1)
@@ -201,7 +202,8 @@ class Whole:
         of a path that is whole, although one that is not may be below it: what is found there rules others out.
         """
         start, seen, rows = (0, frozenset[int]()), set[Timeline](), [*map(self.behind, self.arcs)]
-        open_, ready, zero = list[_Entry](), list[Candidate](), np.zeros(CLOCKS, np.int64)
+        open_, ready = list[_Entry](), list[Candidate]()
+        zero = np.zeros(len(last_of(self.options.channels)), np.int64)
         for of, mine in enumerate(rows):
             if start in mine:
                 heappush(open_, _Entry(_least(zero, mine[start]), -of, start, zero, (), of))
@@ -276,21 +278,41 @@ def too_many(options: int) -> str:
     )
 
 
-def ratio_of(parts: Iterable[Part]) -> int:
-    """The most ticks a byte of any transfer, rounded up."""
-    return max((-(-one.ticks // max(1, one.bytes)) for part in parts for one in part.moves), default=0)
+def ratio_of(parts: Iterable[Part], channels: Channels) -> list[int]:
+    """The most ticks a byte of any transfer, rounded up; by channel."""
+    most = [0] * channels.number
+    for one in (one for part in parts for one in part.moves):
+        c = channels.queues.index(one.queue)
+        most[c] = max(most[c], -(-one.ticks // max(1, one.bytes)))
+    return most
 
 
-def matrix_of(part: Part, room: int, ratio: int, per_byte: int, *, ahead: bool = True) -> Ints:
-    """What steps do to the clocks at least, (CLOCKS, CLOCKS); `ahead`: whether transfers run beside steps."""
-    ticks, loads, stores = by_step(part)
-    first, none = np.array([0, len(part.steps)]), np.zeros_like(loads)
-    made = np.full((CLOCKS, CLOCKS), BEFORE, np.int64)
-    each = (loads[0], stores[0], ratio), (loads[1] * per_byte, stores[1] * per_byte, per_byte)
-    for at, (load, store, price) in zip((0, 3), each, strict=True):
-        flow = Flow(first, ticks[0], load, store, loads[1], ticks[1], *none)
-        made[at : at + 3, at : at + 3] = products(matrices(flow, room, price, alone=not ahead), first)[0]
-    made[6, 6] = loads[0].sum() + stores[0].sum()
+def last_of(channels: Channels) -> list[int]:
+    """What the clocks of a path add to its end: nothing, but of A1 of the last queue, which A2 is behind."""
+    block = [0] * channels.number + [BEFORE, 0]
+    return [*block, *block, *[0] * channels.number]
+
+
+def matrix_of(part: Part, room: int, ratio: Sequence[int], channels: Channels, *, ahead: bool = True) -> Ints:
+    """What steps do to the clocks at least, (clocks, clocks); `ahead`: whether transfers run beside steps."""
+    ticks, loads, stores = by_step(part, channels)
+    first, none, block = np.array([0, len(part.steps)]), np.zeros_like(stores), channels.number + 2
+    count = 2 * block + channels.number
+    made = np.full((count, count), BEFORE, np.int64)
+    bytes_ = np.array(channels.least)[:, None]
+    each = (
+        (loads[:, 0], stores[0], ratio),
+        (loads[:, 1] * bytes_, stores[1] * channels.least[-1], channels.least),
+    )
+    for at, (load, store, price) in zip((0, block), each, strict=True):
+        flows = [
+            Flow(first, ticks[0], load[c], store * (c == channels.results), loads[c, 1], ticks[1], *none)
+            for c in range(channels.number)
+        ]
+        mine = slice(at, at + block)
+        made[mine, mine] = products(joint(flows, room, price, price[-1], alone=not ahead), first)[0]
+    for c, moved in enumerate(loads[:, 0].sum(axis=1).tolist()):
+        made[2 * block + c, 2 * block + c] = moved + stores[0].sum() * (c == channels.results)
     return made
 
 

@@ -182,6 +182,8 @@ def _ahead(
     plan: Plan, network: Network, machine: Machine, runs: Sequence[AnyRun], meaning: Meaning | None
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """The files of a program whose transfers run ahead; raises InputError where it cannot be written."""
+    if said := _several(machine):
+        raise InputError(said)
     return AheadPlanned(network, machine, runs, meaning, carried=carried(plan)).files()
 
 
@@ -352,7 +354,7 @@ class _Candidate:
         """What C demands of a problem's plans."""
         network, note = in_dram(meaning.model.network, refused.in_dram(problem), meaning.machine)
         whole, asked = problem in nested("network"), tuple(pins or ())
-        never = refused.ahead or (_reshaped(network, meaning) if whole else "")
+        never = refused.ahead or (_several(meaning.machine) or _reshaped(network, meaning) if whole else "")
         waits = transfers == "steps" or bool(never)
         cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t and problem == "fusion"]
         if whole and waits and not any(pin.strip().startswith("prefetch") for pin in asked):
@@ -363,6 +365,13 @@ class _Candidate:
         """Raise InputError if transfers shall run ahead, and cannot."""
         if transfers == "ahead" and self.never:
             raise InputError(f"transfers ahead: {self.never}")
+
+
+def _several(machine: Machine) -> str:
+    """Why transfers cannot run ahead on a machine with several queues; nothing of others."""
+    if machine.channels == "one":
+        return ""
+    return f"machine {machine.name}: C has one queue for transfers ahead, channels 'each' has one for every memory"
 
 
 def _reshaped(network: Network, meaning: Meaning) -> str:
