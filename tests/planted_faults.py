@@ -482,7 +482,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("channels: the engine waits for one queue alone", "made[0, c] = np.maximum(flow.load + compute",
          "made[0, c] = np.maximum(last.load + compute"),
     ]),
-    ("formulations/fusion/latency/bounds.py", "tests/adversary/test_network_time.py", [
+    ("formulations/fusion/latency/bounds.py", "tests/formulations/test_fusion_channels.py", [
         ("channels: the first step waits for one queue behind the other", "begin + loaded if both else",
          "begin + loaded if True else"),
     ]),

@@ -157,6 +157,20 @@ def test_bounds_of_a_machine_with_one_queue_know_its_memories() -> None:
         assert [Paths(one).moving for one in floors] == moved
 
 
+@pytest.mark.parametrize(("channels", "begin"), [("one", 64 + 216), ("each", 216)])
+def test_what_the_first_step_waits_for_by_hand(channels: str, begin: int) -> None:
+    """4 filters of 36 bytes, 8 x 8 pixels, in strips of a row: 72 ticks for each of 8, the first needs 64 bytes.
+
+    It waits for all filters, 576 ticks, or for one, 144, and then takes a round more, 72. By two queues for the longer.
+    """
+    net = chain(4, size=8)
+    part = FusionPart(net, machine(channels), Pins(()))
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
+    place = frozenset[int](), floors.room
+    found = [way.matrix[0, 0] for way in Options.ways(floors, 0, 0, [place])[place] if way.option.height == 1]
+    assert min(found) == 8 * 72 + begin
+
+
 # ---- what is explained, and refused ----------------------------------------------------------------------------------
 
 

@@ -96,6 +96,21 @@ def test_a_window_of_all_steps_is_the_best_order(queues: int) -> None:
     assert min(found.values())
 
 
+def test_a_window_of_two_queues_moves_both() -> None:
+    """Two steps of 10 ticks; loads of 10 for both stand the wrong way round, 5 ticks for the first in another queue.
+
+    The first step waits until 20, 40 in all; the other way round until 10, meanwhile the 5 are there: 30.
+    """
+    moves = Load(10, 1, 2, 1), Load(10, 1, 1, 1), Load(5, 1, 1, 1, 1)
+    draft = Draft(Timeline((Step(10, 2),) * 2, moves), 9)
+    assert quality(draft.clocks([0, 1, 2], draft.given))[0] == 40
+    model = build(window(draft, [0, 1, 2], draft.given, 1, 2))
+    said = driver_cp_sat.solve(model.model)
+    made = model.decode(said.solver)
+    assert made is not None
+    assert round(said.solver.objective_value) == quality(draft.clocks(*made))[0] == 30
+
+
 def test_a_window_that_begins_later_leaves_what_is_before() -> None:
     """Steps of 10 ticks; the second half waits for a load of 2 behind one of 50 for the last step: exchanged there."""
     timeline = Timeline((Step(10, 6),) * 9, (Load(1, 4, 1, 1), Load(50, 4, 9, 4), Load(2, 4, 5, 4)))
