@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property, partial
@@ -30,7 +30,7 @@ from formulations.fusion.latency.anneal import Annealer
 from formulations.fusion.latency.options import HALF
 from formulations.fusion.latency.rules import Rules
 from formulations.fusion.latency.search import Fastest
-from formulations.fusion.latency.timelines import Carried, Laid, Timelines
+from formulations.fusion.latency.timelines import Carried, Laid, Measures, Timelines
 from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
@@ -60,26 +60,6 @@ _SAID = 3
 FEW_LAYERS = 8
 #: Figures of a group beside its bytes, in its price and in its replay.
 _GROUP = ("macs", "peak_bytes", "visits", "ticks")
-
-
-class Measures(Mapping[str, int]):
-    """Measures of a plan, of which time is found when it is asked for."""
-
-    def __init__(self, known: Mapping[str, int], time: Callable[[], int]) -> None:
-        self._known, self._time = known, time
-
-    def __getitem__(self, name: str) -> int:
-        return self._time() if name == "time" else self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._known, "time"))
-
-    def __len__(self) -> int:
-        return len(self._known) + 1
-
-    def __reduce__(self) -> tuple[type, tuple[dict[str, int]]]:
-        """As numbers for another process."""
-        return dict, (dict(self),)
 
 
 class FusionPart(Part[Runs]):

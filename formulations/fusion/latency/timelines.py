@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -298,6 +298,26 @@ class Timelines:
             return Piece(store, 0, mine.rows)
         maker = self.net.layers[mine.parts[0][0]]
         return Piece(store, 0, mine.rows, 0, maker.g * maker.m)
+
+
+class Measures(Mapping[str, int]):
+    """Measures of a plan, of which time is found when it is asked for."""
+
+    def __init__(self, known: Mapping[str, int], time: Callable[[], int]) -> None:
+        self._known, self._time = known, time
+
+    def __getitem__(self, name: str) -> int:
+        return self._time() if name == "time" else self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._known, "time"))
+
+    def __len__(self) -> int:
+        return len(self._known) + 1
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, int]]]:
+        """As numbers for another process."""
+        return dict, (dict(self),)
 
 
 def _late(laid: Laid) -> list[int]:
