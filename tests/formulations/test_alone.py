@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from formulations.fusion.latency import alone
-from formulations.fusion.latency.alone import Alone, Kind, kinds, spans
-from formulations.fusion.latency.bounds import Floors, _again, _parts
+from formulations.fusion.latency.alone import Alone, Axis, Kind, kinds, passed, spans
+from formulations.fusion.latency.bounds import Floors, _again, _axes, _parts
 from formulations.fusion.latency.channels import Price
 from formulations.fusion.latency.options import Options, flows_of
 from formulations.fusion.part import FusionPart
@@ -29,8 +29,8 @@ from tests.effort import tries
 EACH = Price(1, 10, 2)
 #: A layer in ticks and bytes: 16 filters of 64 bytes, 256 bytes of input, 64 of results.
 LAYER = Alone(
-    compute=64, filters=16, rounds=1, weights=1024, inputs=256, stored=64, results=64, sums=256, again=1024, run=8,
-    slices=4, channels=64, parts=None, of_inputs=EACH, of_weights=EACH, of_results=EACH, room=400,
+    compute=64, filters=16, rounds=1, weights=1024, inputs=256, stored=64, results=64, sums=256, again=1024, box=256,
+    passed=268, run=8, slices=4, channels=64, parts=None, of_inputs=EACH, of_weights=EACH, of_results=EACH, room=400,
 )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def test_kinds_by_hand() -> None:
     # all sums are one tile, 256 bytes; the input in two or three slices, 86 bytes: two runs of 4 ticks for one of 2
     assert Kind(64, 1304 + 8 - 2, 76, 256 + 86) in found
     # filters in four to six pieces, which take four rounds: the input four times, 171 bytes of weights
-    assert Kind(256, 1304 + 3 * 12 + 3 * 256, 64 + 4 * 18, 171) in found
+    assert Kind(256, 1304 + 3 * 12 + 3 * 268, 64 + 4 * 18, 171) in found
     # the same with the input as one tile does not fit; in 11 to 16 pieces it does, with 64 bytes of weights
     assert Kind(11 * 64, 1304 + 10 * 12, 64 + 11 * 18, 256 + 64, 256) in found
     # and with all results as one tile, which are stored once
@@ -151,3 +151,28 @@ def test_what_is_read_again_by_hand() -> None:
     assert _parts(same, 64) == (64 * 3 // 4, 64 * 3 // 4)
     assert _parts(strided, 64) == (64 // 4, 64 // 4)
     assert _parts(single, 64) is None
+
+
+def test_what_strides_skip_by_hand() -> None:
+    """1x1 with stride 2 on 8 x 8 pixels of 4 bytes: 4 of 7 rows and columns are read, 64 bytes; a call takes 12 ticks.
+
+    As one tile 7 * 7 * 4 + 12 = 208; row by row 4 * 7 * 4 + 4 * 12 = 160; pixel by pixel 64 + 16 * 12. Without a price
+    for calls pixel by pixel is the best. 3x3 reads all 8 rows.
+    """
+    single, window = (part_of(4, 4, 8, *how).net.layers[1] for how in ((1, 2), (3, 2)))
+    rows, columns = _axes(single)
+    assert rows == columns == Axis(4, 4, 1, 7)
+    assert passed(64, rows, columns, Price(1, 10, 2)) == 160
+    assert passed(64, rows, columns, Price(1, 0, 0)) == 64
+    assert passed(64, rows, columns, Price(1, 40, 0)) == 196 + 40
+    assert passed(0, rows, columns, EACH) == 0
+    assert _axes(window) == (Axis(8, 1, 0, 8),) * 2
+
+
+def test_an_input_as_one_tile_has_what_strides_skip() -> None:
+    """Of 256 bytes read 400 lie there, in 800 bytes beside 128 of weights: 8 pieces, in which the engine computes."""
+    found = set(kinds(replace(LAYER, room=800, box=400, passed=300)))
+    held = [kind for kind in found if kind.first]
+    assert held
+    assert all(kind.own >= 400 or kind.own >= LAYER.weights for kind in held)
+    assert min(kind.loads for kind in held if kind.first == 400) == 1024 + 12 + 400 + 12 + 12

@@ -10,7 +10,7 @@ result (0 where a map stays on chip), in f bytes; sums of all results take s byt
                 input of a piece of the map, or all its sums: i / P or s / P bytes, at least
     in pieces   all rows and columns lie inside of the loops that cut the weights: each is loaded once. The filters are
                 cut in P pieces, before (outside of) inputs and the kernel, if these are cut at all. Then
-                    the input is one tile (i bytes), or is loaded P times;
+                    the input is one tile (i bytes, and what strides skip), or is loaded P times;
                     if filters alone are cut, weights of a piece are one tile (w / P), and a tile of the result has
                     o / Q bytes, in Q <= P pieces, or less in Q = P pieces; where channels lie together every pixel is
                     stored in Q runs;
@@ -59,6 +59,10 @@ class Alone:
     """`results`, `sums`: bytes of all of them on chip."""
     again: int
     """Bytes of weights that a further piece of the map needs at least."""
+    box: int
+    """Bytes of the input as one tile: what strides skip is part of it."""
+    passed: int
+    """Ticks of the input once, in tiles that skip what strides do or not (`passed`)."""
     run: int
     """Ticks of the runs of a result of which every pixel is one; 0 if channels do not lie together."""
     slices: int
@@ -77,6 +81,19 @@ class Alone:
     room: int
     others: int = 0
     """Bytes of weights that are loaded once, in whatever pieces."""
+
+
+class Axis(NamedTuple):
+    """Rows or columns of an input that are read."""
+
+    read: int
+    """How many."""
+    runs: int
+    """Runs of neighbours that they are."""
+    gap: int
+    """The most that lie between two runs."""
+    span: int
+    """From the first to the last one."""
 
 
 class Kind(NamedTuple):
@@ -98,8 +115,9 @@ def kinds(layer: Alone) -> Iterator[Kind]:
 
     Of other prices of the same layer they are the same kinds, in the same order.
     """
-    once = (layer.weights, layer.of_weights), (layer.others, layer.of_weights), (layer.inputs, layer.of_inputs)
-    loads = sum(size * price.byte + price.call + price.segment for size, price in once if size)
+    price = layer.of_weights
+    weights = sum(size * price.byte + price.call + price.segment for size in (layer.weights, layer.others) if size)
+    loads = weights + layer.passed
     plain = Kind(layer.compute, loads, _stored(layer, 1))
     if not layer.weights:
         yield plain
@@ -168,10 +186,11 @@ def _cut(layer: Alone, plain: Kind, pieces: int) -> Iterator[Kind]:
     """With filters in pieces the input is one tile, or loaded for each."""
     compute = -(-layer.compute * max(pieces, layer.rounds) // layer.rounds)
     more = (pieces - 1) * (layer.of_weights.call + layer.of_weights.segment)
-    held, first = layer.inputs, layer.inputs * layer.of_inputs.byte
-    yield plain._replace(compute=compute, loads=plain.loads + more + (pieces - 1) * first)
-    if pieces > 1 and held:
-        yield plain._replace(compute=compute, loads=plain.loads + more, own=held, first=first)
+    each = layer.of_inputs.byte
+    yield plain._replace(compute=compute, loads=plain.loads + more + (pieces - 1) * layer.passed)
+    if pieces > 1 and layer.inputs:
+        more += layer.box * each + layer.of_inputs.call + layer.of_inputs.segment - layer.passed
+        yield plain._replace(compute=compute, loads=plain.loads + more, own=layer.box, first=layer.box * each)
 
 
 def _stored(layer: Alone, pieces: int) -> int:
@@ -190,6 +209,23 @@ def _fitting(kind: Kind, layer: Alone, tile: int, moved: tuple[int, int]) -> Ite
     if tile <= left:
         idle = max(0, size - left) * each if 2 * tile > left else 0
         yield kind._replace(compute=kind.compute + idle, own=kind.own + tile)
+
+
+def passed(bytes_: int, rows: Axis, columns: Axis, price: Price) -> int:
+    """Ticks of loading a map of so many bytes once, at the least, in tiles of rows and columns.
+
+    A gap between rows that are read is skipped by one more tile, alike of columns: p by q tiles take p q calls, and the
+    bytes of (span - (p - 1) gap) rows by as many columns. That is linear in p and in q, so least at one of four ends.
+    """
+    if not bytes_:
+        return 0
+    least = []
+    for p in (1, rows.runs):
+        for q in (1, columns.runs):
+            high, wide = rows.span - (p - 1) * rows.gap, columns.span - (q - 1) * columns.gap
+            size = bytes_ * max(high, rows.read) * max(wide, columns.read) // (rows.read * columns.read)
+            least.append(size * price.byte + p * q * (price.call + price.segment))
+    return min(least)
 
 
 def spans(first: int, most: int) -> Iterator[tuple[int, int]]:

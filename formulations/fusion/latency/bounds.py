@@ -53,7 +53,7 @@ import numpy as np
 from formulations.fusion.arcs import Groups
 from formulations.fusion.group_time import cycles_of, lanes_of
 from formulations.fusion.groups import Group
-from formulations.fusion.latency.alone import Alone, kinds
+from formulations.fusion.latency.alone import Alone, Axis, kinds, passed
 from formulations.fusion.latency.channels import Channels, Price
 from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
 from formulations.fusion.latency.paths import Move, Paths, State, undominated
@@ -243,10 +243,12 @@ class Floors(Options):
         inputs, stored = loads - weights, self._stores(Group(self.net, t, t), place[0])
         out, read = machine.out_layout == "HWC", machine.in_layout == "HWC"
         of_inputs, of_weights, of_results = self._prices(channel)
+        rows, columns = _axes(layer)
         return Alone(
             int(cycles_of(layer, machine, np.array(layer.r * layer.c))) * machine.compute.cycle_ticks,
             layer.m, -(-layer.m // lanes_of(layer, machine)), weights, inputs, stored,
             results * machine.out_bytes, results * machine.psum_bytes, int(weights * _again(layer)),
+            inputs * rows.span * columns.span // (rows.read * columns.read), passed(inputs, rows, columns, of_inputs),
             pixels * of_results.segment if stored and out else 0,
             inputs // (layer.n * machine.in_bytes) * of_inputs.segment if read else 0, layer.n, _parts(layer, inputs),
             of_inputs, of_weights, of_results, place[1], others,
@@ -356,6 +358,17 @@ def _again(layer: Layer) -> Fraction:
             return Fraction(0)
         least = min(least, Fraction(int(needed.min()), taps))
     return least
+
+
+def _axes(layer: Layer) -> tuple[Axis, Axis]:
+    """Rows and columns of an input that are read."""
+    rows, columns = (np.unique(inside[inside >= 0]) for inside in _read(layer))
+    return _axis(rows), _axis(columns)
+
+
+def _axis(read: Ints) -> Axis:
+    apart = np.diff(read)
+    return Axis(len(read), 1 + int((apart > 1).sum()), int(apart.max(initial=1)) - 1, int(read[-1] - read[0]) + 1)
 
 
 def _parts(layer: Layer, inputs: int) -> tuple[int, int] | None:
