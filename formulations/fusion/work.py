@@ -160,7 +160,8 @@ def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> 
         if isinstance(source, NestSteps):
             if len(some) > 1:
                 raise InputError(f"{source.layer.name}: weights that other layers read stay on chip")
-            found[some[0]] = _brought(source, due)
+            tiles = "W" in source.tiled.skeleton.depth  # if not they stay from here on: all of them
+            found[some[0]] = _brought(source, due) if tiles else Brought(work[0].first, work[-1].last)
             continue
         each, at, left = int(source.size[t - source.group.first]), step.last - step.streamed, step.streamed
         for k in some:
