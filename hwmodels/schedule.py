@@ -390,8 +390,8 @@ class Stream:
 class Blocks:
     """Layers that take turns for a few channels of the maps between them.
 
-    The first makes these channels of a piece, the others pass them on, the last adds them to its sums: then come the
-    next channels. The sums become its result when all channels have been added.
+    The first makes these channels of a piece, the others pass them on, the last adds them to its sums (which become its
+    result when all are added) or makes the same ones of its result (pooling, depthwise): then come the next channels.
     """
 
     first: Natural

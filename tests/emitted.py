@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from formulations.fusion.arcs import MODES
 from formulations.fusion.groups import Group
-from formulations.fusion.memory import Option, turns_of, weights_of
+from formulations.fusion.memory import Option, channels_of, passing_of, turns_of, weights_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.pins import Pins
@@ -298,10 +298,11 @@ def _narrow(rng: random.Random, source: Operator, add: Callable[..., Operator]) 
     add(Conv, [last], filters=rng.randint(1, 4), kernel=kernel, groups=1, **fields)
 
 
-def random_group(rng: random.Random, *, broadcast: bool = False) -> NetworkPlanned:
+def random_group(rng: random.Random, *, broadcast: bool = False, passing: bool = False) -> NetworkPlanned:
     """A network that runs as one group, in a memory that has not one byte more than its plan counts.
 
     Halos kept or made again along both axes, warm-up, any weights that stay, layers that take turns, maps loaded twice.
+    `passing`: some take turns and add nothing up.
     """
     while True:
         network = random_network(rng, broadcast=broadcast)
@@ -316,16 +317,18 @@ def random_group(rng: random.Random, *, broadcast: bool = False) -> NetworkPlann
         steps = rng.randint(1, layers[-1].r), rng.randint(1, layers[-1].c)
         option = Option(*steps, rng.choice(MODES), rng.choice(MODES), twice)
         try:
-            run = _run(rng, part, group, option)
+            run = _run(rng, part, group, option, passing=passing)
             walked = part.walked(NetworkRun((run,)))
         except InputError:  # it is not legal, or strips of this size do not suit it
             continue
         assert not walked.faults
+        if passing and all(layers[one.last].g == 1 for one in run.blocks):
+            continue
         peak = walked.runs[0].peak_bytes  # type: ignore[union-attr]
         return NetworkPlanned(network, machine.model_copy(update={"ocm_bytes": peak}), NetworkRun((run,)))
 
 
-def _run(rng: random.Random, part: FusionPart, group: Group, option: Option) -> FusedRun:
+def _run(rng: random.Random, part: FusionPart, group: Group, option: Option, *, passing: bool) -> FusedRun:
     """The run of all layers, with weights that stay and layers that take turns as it happens."""
     if group.first == group.last:
         raise InputError("one layer is no group")
@@ -334,9 +337,9 @@ def _run(rng: random.Random, part: FusionPart, group: Group, option: Option) -> 
     sizes = weights_of(group, part.prices.groups.weight_bytes).bytes
     stay = tuple(rng.choice((0, size, rng.randint(0, size))) for size in sizes)
     blocks: list[Blocks] = []
-    turns = turns_of(group)
+    turns = (*turns_of(group), *(passing_of(group) if passing else ()))
     for first, last in rng.sample(turns, len(turns)):
-        count = part.net.layers[last].n
+        count = channels_of(part.net.layers[first])
         if rng.random() < 0.8 and all(last < one.first or one.last < first for one in blocks):
             channels = rng.choice([size for size in range(1, count) if count % size == 0])
             blocks.append(Blocks(first, last, channels))

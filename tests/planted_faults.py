@@ -442,6 +442,11 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "yield kept - before * each, first"),
         ("steps: blocks with no room for the next", "half = np.maximum(1, left // 2 // each)",
          "half = np.maximum(1, left // each)"),
+        ("steps: turns with the weights of all blocks", "first, stay = self.block[steps] * channels,",
+         "first, stay = 0 * channels,"),
+        ("steps: weights that stay come before the first block", "[some], first[some] + block", "[some], first[some]"),
+    ]),
+    ("formulations/fusion/nest_steps.py", "tests/formulations/test_fusion_steps.py", [
         ("steps: tiles stored before they are made", "[store > 0 for *_, store in self.moved]",
          "[store < 0 for *_, store in self.moved]"),
     ]),
@@ -539,7 +544,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("alone: all weights of a layer in pieces in one tile", "tile = -(-layer.weights // high)",
          "tile = layer.weights"),
         ("alone: no results as one tile", "in spans(1, low) if layer.stored else ()", "in ()"),
-        ("alone: inputs for every piece of the filters alone", "    if pieces > 1 and layer.inputs:\n", "    if False:\n"),
+        ("alone: inputs for every piece of the filters alone", "    if pieces > 1 and layer.inputs:\n",
+         "    if False:\n"),
         ("alone: what strides skip is no part of a tile", "own=layer.box, first", "own=layer.inputs, first"),
         ("alone: what strides skip is loaded", "for p in (1, rows.runs)", "for p in (1,)"),
         ("alone: weights never as one tile", "if layer.weights <= layer.room", "if layer.weights < 0"),
@@ -568,6 +574,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "reduceat(self.later | self.first, begin)"),
         ("latency: bounds with fewer filters at once", "most = np.clip((self.room - held) // size, 1, lanes)",
          "most = np.clip((self.room - held) // size, 1, 1)"),
+    ]),
+    ("formulations/fusion/latency/bounds.py", "tests/adversary/test_network_time.py::test_turns_by_hand", [
+        ("latency: bounds of turns with all channels at once", "        return (1,)\n",
+         "        return (channels_of(self.net.layers[group.first]),)\n"),
     ]),
     ("solver/problems/memory.py", "tests/solver/test_memory_front.py", [
         ("memory: fronts as if all memories were solved", "complete = all(", "complete = True or all("),

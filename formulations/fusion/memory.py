@@ -21,6 +21,9 @@ Turns
     They take turns only where K channels of the first map are more than what the sums take in addition:
         K * bytes of an element * strides in between and of q > channels of q * (bytes of a sum - bytes of an element)
 
+    Where q, too, makes each channel from that one (pooling, a depthwise convolution) there are no sums: room for its
+    piece is reserved when the first block begins. Objective time alone looks at such turns (`passing_of`).
+
 Which layers take turns is decided by the least peak: let peak_t be that of layer t by itself, peak_pq that of turns;
     best_t = min of  max(best_(t-1), peak_t),  max(best_(p-1), peak_pt) over turns p..t
 
@@ -67,6 +70,29 @@ def turns_of(group: Group) -> tuple[Turns, ...]:
     return tuple((first, last) for last in group.layers for first in _firsts(group, last))
 
 
+def passing_of(group: Group) -> tuple[Turns, ...]:
+    """Return neighbours that may take turns, of which the second makes each channel from one of the first."""
+    layers = group.net.layers
+    return tuple(
+        (t, t + 1) for t in group.layers[:-1]
+        if _alone(group, t) and 1 in (layers[t].g, layers[t].m)
+        and (layers[t + 1].g, layers[t + 1].m, layers[t + 1].n) == (channels_of(layers[t]), 1, 1) != (1, 1, 1)
+    )  # fmt: skip
+
+
+def channels_of(layer: Layer) -> int:
+    """Return the channels of a layer's result."""
+    return layer.g * layer.m
+
+
+def _alone(group: Group, t: int) -> bool:
+    """Whether the map of a layer is for the next one alone, which reads nothing else."""
+    net = group.net
+    store = net.stores[net.writes[t]]
+    mine = store.readers == (t + 1,) and len(store.parts) == 1 and not (store.results or store.dram)
+    return mine and net.reads[t + 1] == (net.writes[t],)
+
+
 def _firsts(group: Group, last: int) -> Iterator[int]:
     """The layers that may begin the turns that one ends, which adds up channels."""
     layers, net = group.net.layers, group.net
@@ -74,9 +100,7 @@ def _firsts(group: Group, last: int) -> Iterator[int]:
     extra = adds.m * (net.sum_bytes - net.element_bytes)
     for first in range(last - 1, group.first - 1, -1):
         makes = layers[first]
-        store = net.stores[net.writes[first]]
-        alone = store.readers == (first + 1,) and len(store.parts) == 1 and not (store.results or store.dram)
-        if adds.g > 1 or not alone or net.reads[first + 1] != (net.writes[first],) or makes.g * makes.m != adds.n:
+        if adds.g > 1 or not _alone(group, first) or channels_of(makes) != adds.n:
             return
         if 1 in (makes.g, makes.m) and adds.n * net.element_bytes * moved > extra and adds.n > 1:
             yield first
@@ -138,12 +162,17 @@ class Memory:
         held: Ints = np.rint(np.stack(rows, axis=1)).astype(np.int64)
         return held
 
-    def by_stream(self) -> Ints:
-        """Bytes of every stream in every visit while each layer runs, (streams, row steps, layers, column steps).
+    def by_stream(self, blocks: Sequence[Blocks] = ()) -> Ints:
+        """Bytes of every stream in every visit, (moments, streams, row steps, layers, column steps).
 
-        Of one way of columns; no layers take turns, and no store is on chip.
+        While each layer runs; of those that take turns in the first and the last block: two moments, else one. Of one
+        way of columns; no store is on chip, and no turns have sums.
         """
-        held = np.stack([self._bytes(self._alone, [k]) for k in range(len(self.group.streams))])
+        moments = np.stack([self._alone] * (2 if blocks else 1))  # (moments, layers, streams, states)
+        for one in blocks:
+            for moment, (own, _) in zip(moments, self._turned(one), strict=True):
+                moment[one.first - self.group.first : one.last - self.group.first + 1] = own
+        held = np.stack([[self._bytes(own, [k]) for k in range(len(self.group.streams))] for own in moments])
         each: Ints = np.rint(held).astype(np.int64)
         return each
 
@@ -206,14 +235,18 @@ class Memory:
         """The same for the first and the last block of turns, with the sums (what is made of the last map)."""
         group, layer = self.group, self.group.net.layers[blocks.last]
         own, sums = self._plain(blocks.first)
-        result = blocks.last - group.first
-        sums[result, MADE] = layer.b * layer.m * group.net.sum_bytes
-        sums[result, BEFORE] = -sums[result, MADE]
+        result, channels = blocks.last - group.first, channels_of(group.net.layers[blocks.first])
+        if layer.g > 1:  # it adds nothing up: its piece is there from the first block on
+            own = own.copy()
+            own[result, BEFORE], own[result, MADE] = 0, group.streams[result].pixel
+        else:
+            sums[result, MADE] = layer.b * layer.m * group.net.sum_bytes
+            sums[result, BEFORE] = -sums[result, MADE]
         moments = []
         for other in (BEFORE, DONE + 1):
             mine = own.copy()
             for k in range(blocks.first - group.first, result):
-                part = group.streams[k].pixel * blocks.channels // layer.n
+                part = group.streams[k].pixel * blocks.channels // channels
                 mine[k] = 0
                 mine[k, MADE], mine[k, other] = part, group.streams[k].pixel - part
             moments.append((mine, sums))

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from formulations.fusion.groups import Group, Net, window
-from formulations.fusion.memory import Option, Turns, turns_of
+from formulations.fusion.memory import Option, Turns, passing_of, turns_of
 from formulations.fusion.orders import OrderDemands
 from formulations.pins import Decision, Pin, Pins
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
@@ -129,6 +129,11 @@ class Demands:
     def turns(self, group: Group) -> tuple[Turns, ...]:
         """Layers of a group that may take turns."""
         return turns_of(group) if self.pins.allows("turns", "any") else ()
+
+    def passing(self, group: Group) -> tuple[Turns, ...]:
+        """Neighbours that may take turns and add nothing up, of which the first has weights."""
+        found = passing_of(group) if self.pins.allows("turns", "any") else ()
+        return tuple(pair for pair in found if group.net.layers[pair[0]].weights != "none")
 
     def places(self, step: int) -> tuple[int, ...]:
         """The maps in whose place a layer may put its result."""

@@ -14,7 +14,7 @@ from formulations.clock import ENDLESS, Clock
 from formulations.fusion.arcs import Grouped, Groups
 from formulations.fusion.group_time import Around, GroupTime, lanes_of
 from formulations.fusion.groups import Group
-from formulations.fusion.memory import Memory, Option, Turns, Weights, turns_of, weights_of
+from formulations.fusion.memory import Memory, Option, Turns, Weights, channels_of, passing_of, turns_of, weights_of
 from formulations.fusion.space import Taken
 from formulations.fusion.strips import Mode, Strips, paces, strips
 from formulations.fusion.tables import Tables
@@ -120,10 +120,10 @@ class GroupPrices:
 
     def blocks_of(self, run: FusedRun) -> tuple[Blocks, ...]:
         """The layers of a run that take turns; raises InputError if they cannot."""
-        turns = turns_of(Group(self.groups.net, run.first, run.last))
-        end = run.first - 1
+        group = Group(self.groups.net, run.first, run.last)
+        turns, end = (*turns_of(group), *passing_of(group)), run.first - 1
         for blocks in run.blocks:
-            channels = self.groups.net.layers[min(blocks.last, run.last)].n
+            channels = channels_of(group.net.layers[min(blocks.first, run.last)])
             suits = 0 < blocks.channels < channels and channels % blocks.channels == 0
             if not (end < blocks.first and (blocks.first, blocks.last) in turns and suits):
                 name = self.name(run.first, run.last)

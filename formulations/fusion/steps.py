@@ -1,7 +1,8 @@
 """Steps and transfers of plans of fusion: what their runs do on the engine and on the DMA queue (`hwmodels.timeline`).
 
 A visit of a group (a step of rows, and inside it a step of columns) has a step for every layer that makes something;
-layers that take turns have one together. While it runs lie on chip
+layers that take turns have one together, or one for every block of channels where nothing is added up, with the weights
+of that block. While it runs lie on chip
 
     the strips of all streams as they are while the layer runs (`Memory.held`), maps that stay beside the group,
     weights that stay, from the first step that reads them to the last one, and of the weights that do not stay a block
@@ -16,8 +17,7 @@ stay come block by block, too.
 for the timeline of one. The transfers of a plan keep their order (`formulations.prefetch.guards.settled`), so that what
 is stored and loaded again, a map between groups or partial sums, is stored before.
 
-A layer by itself has a step for every tile of its nest. What its nest loads for a tile is due in its step; so that no
-byte is missing, each operand of it counts as its largest tile.
+A layer by itself has the steps of its nest (`nest_steps`).
 
 Of plans with too many transfers each layer or group is one step (`whole`): what all take one after the other.
 """
@@ -25,27 +25,21 @@ Of plans with too many transfers each layer or group is one step (`whole`): what
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from formulations.fusion.group_time import GroupTime
+from formulations.fusion.group_time import GroupTime, cycles_of
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.strips import Ints, Mask
-from hwmodels.nest.buffers import buffers
 from hwmodels.nest.homes import operand_of
-from hwmodels.nest.price.choices import trees_of
-from hwmodels.nest.price.overlap import Timeline as TiledTime
-from hwmodels.nest.price.skeleton import cores, skeleton_of
 from hwmodels.outcome import OPERANDS
-from hwmodels.schedule import Nest
+from hwmodels.schedule import Blocks
 from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
 from instances.machine.machine import Machine
-from instances.network.workload import Layer
 
 
 class Piece(NamedTuple):
@@ -196,12 +190,29 @@ class GroupSteps:
         self.held = held.swapaxes(1, 2)
         self.number, self.size = np.array([time.filters(k) for k in layers], np.int64).T
         self.lanes = np.array([time.round(k) for k in layers])
+        self.outputs = np.array([one.g * one.m for one in (group.net.layers[t] for t in group.layers)])
         stay = kept[:, self.owners]
         self.streamed = self.number - np.where(self.number > 0, stay // np.maximum(self.size, 1), 0)
         """Filters of which something does not stay, (times x ways, layers)."""
         self.gone = np.where(self.number > 0, stay % np.maximum(self.size, 1), 0)
         """Bytes of the first one of them that stay."""
+        self.turns = self._in_blocks(time.around.blocks)
+        """Blocks of channels of layers that take turns, if each is a step; else 1, (times x ways, layers)."""
         self._lay_out()
+
+    def _in_blocks(self, blocks: Sequence[Blocks]) -> Ints:
+        """Blocks of turns that add nothing up, where the weights of one find room; if not, all are one step."""
+        turns: Ints = np.ones_like(self.streamed)
+        first = self.group.first
+        for one in blocks:
+            if self.group.net.layers[one.last].g > 1:
+                mine = slice(one.first - first, one.last - first + 1)
+                count = int(self.outputs[mine.start]) // one.channels
+                size = (np.minimum(one.channels, self.streamed[:, mine]) * self.size[mine]).sum(axis=1)
+                held = np.maximum.reduceat(self.held[:, :, mine].max(axis=(1, 2)), self.rows[:-1])
+                fits = held + self.kept.sum(axis=1) + size <= self.room
+                turns[:, mine] = np.where(fits, count, 1)[:, None]
+        return turns
 
     def _again(self, each: Ints) -> Ints:
         """The same for all times."""
@@ -222,7 +233,7 @@ class GroupSteps:
         streamed = self.streamed[self.way]
         self.filters = self._filters(left, streamed)
         """Of a block, (times x row steps, layers)."""
-        blocks = np.where(self.together | (streamed == 0), 1, -(-streamed // self.filters))
+        blocks = np.where(self.together | (streamed == 0), self.turns[self.way], -(-streamed // self.filters))
         self.counts = np.where(active, blocks[:, None], 0)
         self.ahead = np.zeros_like(self.counts)
         """Steps of a visit for filters that stay, ahead of its blocks: in the first one, (as `counts`)."""
@@ -244,6 +255,10 @@ class GroupSteps:
         self.block = np.arange(self.steps) - self.starts.ravel()[entry] - self.before
         """Of what does not stay; below 0: filters that stay."""
         self.at = np.repeat(np.arange(len(self.kept)), np.diff(self.first)), self.layer
+        self.passed = self.turns[self.at] > 1
+        """Steps of a block of layers that take turns."""
+        self.joint = self.together[self.layer] & ~self.passed
+        """Steps of all blocks of such layers."""
 
     def _filters(self, left: Ints, streamed: Ints) -> Ints:
         """Filters of a block: two blocks fit, rounds of lanes where they may, no more bytes than are asked for."""
@@ -282,13 +297,27 @@ class GroupSteps:
         for k in self.layers:
             cycles[:, :, self.runs[k]] += self.time.cycles(k, self.pixels[:, :, k])
         every, lanes = cycles.ravel()[self.entry], self.lanes[self.layer]
-        outputs = np.array([one.g * one.m for one in (self.group.net.layers[t] for t in self.group.layers)])[self.layer]
+        outputs = self.outputs[self.layer]
         fill = self.fill[self.layer]
         computed = self.loaded + np.where(self.block == 0, outputs - self.streamed[self.at] - self.before * fill, 0)
         computed = np.where(self.together[self.layer], outputs, np.where(self.block < 0, fill, computed))
         shared: Ints = -(-every * -(-computed // lanes) // -(-outputs // lanes))
-        ticks: Ints = np.where(computed < outputs, shared, every) * self.time.machine.compute.cycle_ticks
+        ticks: Ints = np.where(computed < outputs, shared, every)
+        ticks[self.passed] = self._of_blocks()
+        ticks *= self.time.machine.compute.cycle_ticks
         return ticks
+
+    def _of_blocks(self) -> Ints:
+        """Cycles of blocks of layers that take turns, each layer's rounds of lanes by themselves."""
+        steps = np.flatnonzero(self.passed)
+        cycles, turns = np.zeros(len(steps), np.int64), self.turns[self.at][steps]
+        for k in np.flatnonzero(self.together).tolist() if len(steps) else ():
+            layer, pixels = self.group.net.layers[self.group.layers[k]], self._made(k, steps)
+            every = cycles_of(layer, self.time.machine, pixels)
+            lanes, outputs = int(self.lanes[k]), int(self.outputs[k])
+            shared = -(-every * -(-(outputs // turns) // lanes) // -(-outputs // lanes))
+            cycles += np.where(self.runs[k] == self.layer[steps], shared, 0)
+        return cycles
 
     @cached_property
     def weights(self) -> Ints:
@@ -297,20 +326,30 @@ class GroupSteps:
         size: Ints = self.loaded * self.size[self.layer] - gone
         if not self.together.any():
             return size
-        turns = np.zeros_like(self.streamed)
         for k in np.flatnonzero(self.together).tolist():
-            turns[:, self.runs[k]] += self._streamed(k)
-        size[self.together[self.layer]] = turns[self.at][self.together[self.layer]]
+            steps = np.flatnonzero(self.layer == self.runs[k])
+            size[steps] += self._in_turns(k, steps)
         left = self.room - self.kept.sum(axis=1)[self.at[0]] - self.held.ravel()[self.entry]
-        self.tight = np.flatnonzero(self.together[self.layer] & (size > left))
+        self.tight = np.flatnonzero(self.joint & (size > left))
         """Steps of layers that take turns whose weights come in turns: they have all memory."""
         size[self.tight] = left[self.tight]
         return size
 
-    def _streamed(self, k: int) -> Ints:
-        """Bytes of a layer's weights that do not stay, by way."""
-        size: Ints = self.streamed[:, k] * self.size[k] - self.gone[:, k]
-        return size
+    def _in_turns(self, k: int, steps: Ints) -> Ints:
+        """Bytes of a layer's weights that do not stay, of those that take turns: of the block of a step, or all."""
+        way, size = self.at[0][steps], int(self.size[k])
+        channels = self.outputs[k] // self.turns[way, k]
+        first, stay = self.block[steps] * channels, self.number[k] - self.streamed[way, k]
+        filters = np.minimum(first + channels, self.number[k]) - np.maximum(first, stay)
+        cut = (first <= stay) & (stay < first + channels)
+        moved = np.maximum(0, filters) * size - np.where(cut, self.gone[way, k], 0)
+        needed: Ints = np.where(self.passed[steps] & (self._made(k, steps) == 0), 0, moved)
+        return needed
+
+    def _made(self, k: int, steps: Ints) -> Ints:
+        """Pixels of a layer in the visits of some steps."""
+        made: Ints = self.pixels[:, :, k].ravel()[self.entry[steps] // len(self.layers)]
+        return made
 
     @cached_property
     def bytes(self) -> Ints:
@@ -338,6 +377,12 @@ class GroupSteps:
         """Yield bytes of weights that come to stay, and the step that reads them first."""
         ways, first, _ = self.read[owner]
         kept, before = self.kept[ways, owner], self.before[first]
+        if (turned := self.passed[first] & (self.layer[first] == self.runs[owner])).any():  # block by block
+            each, count = self.outputs[owner] // self.turns[ways, owner] * self.size[owner], self.turns[ways, owner]
+            for block in range(int(count.max())):
+                some = turned & (block < count)
+                yield np.clip(kept - block * each, 0, each)[some], first[some] + block
+            kept, first, before, ways = kept[~turned], first[~turned], before[~turned], ways[~turned]
         each = int(self.fill[owner] * self.size[owner])
         way = np.repeat(np.arange(len(ways)), before)
         yield np.full(len(way), each), first[way] + np.arange(len(way)) - (np.cumsum(before) - before)[way]
@@ -365,7 +410,7 @@ class GroupSteps:
         tight = self.tight if self.together.any() else np.zeros(0, np.int64)
         for k in self.layers:
             steps = np.setdiff1d(np.flatnonzero(self.layer == self.runs[k]), tight, assume_unique=True)
-            mine = self._streamed(k)[self.at[0][steps]] if self.together[k] else size[steps]
+            mine = self._in_turns(k, steps) if self.together[k] else size[steps]
             made += self._weights(k, mine, steps)
         if len(tight):
             made.append(self._turns(tight))
@@ -496,101 +541,9 @@ def _concatenated(moves: Sequence[Moves]) -> Moves:
     return Moves(*(np.concatenate([getattr(one, name) for one in moves], axis=-1) for name in names))
 
 
-class NestSteps:
-    """The steps of a layer by itself, beside which bytes lie on chip.
-
-    Parameters
-    ----------
-    reads, writes : sequence of Piece
-        Its maps. Of a map with the rows and channels of the layer pieces are those of tiles.
-    number : int
-        Of the layer.
-    """
-
-    def __init__(
-        self, layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (),
-        writes: Sequence[Piece] = (), number: int = 0,
-    ) -> None:  # fmt: skip
-        self.layer, self.reads, self.writes, self.number, self.machine = layer, reads, writes, number, machine
-        skeleton = skeleton_of(layer, nest)
-        trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
-        self.tiled = TiledTime(layer, machine, skeleton, nest.loops(), trees, line=nest.line)
-        sizes = {one.name: one.bytes for one in buffers(layer, machine, nest)}
-        inputs = iter(_inputs(layer))
-        self.moved = [
-            (one, sizes.get(next(inputs) if one[0] == "IN" else one[0], 0), *self.tiled.transfers(*one))
-            for one in self.tiled.parts
-        ]  # fmt: skip
-        self.own = sum(sizes.values()) + beside
-
-    @property
-    def transfers(self) -> int:
-        """How many there are."""
-        return sum(int((load > 0).sum() + (store > 0).sum()) for _, size, load, store in self.moved if size)
-
-    @property
-    def begins(self) -> Mask:
-        """The tiles that a step begins with: something is moved for them, or after the one before."""
-        begins: Mask = np.any([load > 0 for _, _, load, _ in self.moved], axis=0)
-        begins[1:] |= np.any([store > 0 for *_, store in self.moved], axis=0)[:-1]
-        begins[0] = True
-        return begins
-
-    @cached_property
-    def spans(self) -> list[slice]:
-        """The tiles of every step."""
-        marks = [*np.flatnonzero(self.begins).tolist(), self.tiled.count]
-        return [slice(*pair) for pair in pairwise(marks)]
-
-    def part(self) -> Part:
-        """A step for every tile that something is moved for, and all transfers."""
-        layer, moved, begins = self.layer, self.moved, self.begins
-        part = Part(queues=queues_of(self.machine))
-        at = np.cumsum(begins)
-        part.steps = [Step(int(one), self.own) for one in np.add.reduceat(self.tiled.compute(), np.flatnonzero(begins))]
-        part.layers = [self.number] * len(part.steps)
-        for one, size, load, store in moved:
-            maps, stored = () if one[0] == "W" and layer.weights == "constant" else self.reads, np.flatnonzero(store)
-            name, tile = (one[0], self.number), self._tile(one)
-            for t in np.flatnonzero(load).tolist():  # partial sums: after all that was stored
-                before = int(np.searchsorted(stored, t))
-                ready = 1 + int(at[stored[before - 1]]) if before else 1
-                part.load(name, load[t], size, int(at[t]), *(tile(piece, t) for piece in maps), ready=ready)
-            for t in stored.tolist():
-                part.store(name, store[t], size, int(at[t]), *(tile(piece, t) for piece in self.writes))
-        return part
-
-    def _tile(self, one: tuple[str, int, str]) -> Callable[[Piece, int], Piece]:
-        """What of a map belongs to a tile."""
-        if one[0] == "W" or one[2]:
-            return lambda piece, _: piece
-        return partial(_of_tile, self.layer, one[0], *self.tiled.tiles(*one))
-
-    def whole(self, more: int = 0) -> Part:
-        """One step, after all loads (of `more` ticks) and before all stores: the tiles one after the other."""
-        loads = sum(int(load.sum()) for _, _, load, _ in self.moved)
-        stores = sum(int(store.sum()) for *_, store in self.moved)
-        ticks, queues = int(self.tiled.compute().sum()), queues_of(self.machine)
-        return whole(self.number, ticks, self.own, loads + more, stores, queues)
-
-
 def whole(layer: int, ticks: int, size: int, loads: int, stores: int, queues: Mapping[str, int]) -> Part:
     """One step with ticks of loads and stores; all loads in the queue of inputs."""
     part = Part([Step(ticks, size)], layers=[layer], queues=queues)
     part.load(("IN", layer), loads, size * (loads > 0), 1)
     part.store(("OUT", layer), stores, size * (stores > 0), 1)
     return part
-
-
-def _of_tile(layer: Layer, operand: str, rows: Ints, channels: Ints, piece: Piece, t: int) -> Piece:
-    """The rows and channels of a tile in a map; all of the map if its layer sees other ones."""
-    extents = (layer.h, layer.g * layer.n) if operand == "IN" else (layer.r, layer.g * layer.m)
-    if (piece.end - piece.begin, piece.last - piece.first) != extents:
-        return piece
-    return Piece(piece.store, *rows[t].tolist(), *channels[t].tolist())
-
-
-def _inputs(layer: Layer) -> list[str]:
-    """The names of the buffers of inputs that are loaded (`Layer.loaded`)."""
-    numbered = enumerate(zip(layer.residents, layer.patterns, strict=True), 1)
-    return ["IN" + str(n) * (layer.inputs > 1) for n, (there, lacks) in numbered if not (there and "r" in lacks)]

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.orders import WHOLE
-from formulations.fusion.steps import GroupSteps, NestSteps, Part
+from formulations.fusion.steps import GroupSteps, Part
 from hwmodels.timeline.schedule import Load
 from instances.errors import InputError
 

@@ -111,10 +111,11 @@ def _together(plan: Plan, row: RunRow, run: FusedRun, found: Stores) -> Iterator
         cells = [first.ljust(widths[0]), *(x.rjust(n) for x, n in zip(others, widths[1:], strict=True))]
         yield f"  {'  '.join(cells)}".rstrip()
     for one in run.blocks:
-        names, count = row.layers[one.first - run.first : one.last - run.first + 1], found.layers[one.last].n
+        names, makes = row.layers[one.first - run.first : one.last - run.first + 1], found.layers[one.first]
+        sums = f"adds up in sums of {plan.machine_data.psum_bytes} bytes"
         yield (
-            f"  {', '.join(names)} take turns: {one.channels} of {count} channels of the maps between them in each, "
-            f"which {names[-1]} adds up in sums of {plan.machine_data.psum_bytes} bytes"
+            f"  {', '.join(names)} take turns: {one.channels} of {makes.g * makes.m} channels of the maps between them "
+            f"in each, which {names[-1]} {sums if found.layers[one.last].g == 1 else 'takes one by one'}"
         )
     across = run.columns
     if across.first < across.last:

@@ -4,13 +4,13 @@
     python -m tests.adversary.network_time 1 200 cp-sat     # the same of another engine
     python -m tests.adversary.network_time 1 200 channels   # weights in a memory of their own, every other time a queue
 
-All cuts, strips, maps that stay, weights that stay, blocks, transfers, and all orders of the queue are tried. The least
-time is compared with the time and the bound that certile states, and its plans are simulated. An example by hand is in
-`test_network_time`: two layers on 3 rows of a pixel take (2 + 3) + 24 + 1 ticks in strips of a row.
+All cuts, strips, turns, maps that stay, weights that stay, blocks, transfers, and all orders of the queue are tried.
+The least time is compared with the time and the bound that certile states, and its plans are simulated. An example by
+hand is in `test_network_time`: two layers on 3 rows of a pixel take (2 + 3) + 24 + 1 ticks in strips of a row.
 
 Counting and simulation are of this folder alone (`network_time_nets`: layers; `network_time_groups`: strips;
-`network_time_alone`: layers by themselves; `network_time_events`: engine and queue); what is refused is what
-docs/fusion.md leaves out of the space of time.
+`network_time_turns`: layers in turns; `network_time_alone`: layers by themselves; `network_time_events`: engine and
+queue); what is refused is what docs/fusion.md leaves out of the space of time.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tests.adversary.network_time_events import Job, Move, Search, simulate
 from tests.adversary.network_time_groups import Beside, Groups, Part, beside
 from tests.adversary.network_time_nets import Tiny, drawn, pinned, split
 from tests.adversary.network_time_replay import replayed
+from tests.adversary.network_time_turns import parts as turned
 
 
 class Best(NamedTuple):
@@ -131,7 +132,7 @@ class Brute:
         key = first, last, near
         if key not in self._parts:
             found = dict[tuple[object, ...], Part]()
-            every = self.groups.parts(first, last, near)
+            every = chain(self.groups.parts(first, last, near), turned(self.groups, first, last, near))
             if self.nests and first == last:
                 every = chain(every, alone(self.case, first, near))
             for number, part in enumerate(every):

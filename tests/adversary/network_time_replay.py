@@ -2,7 +2,8 @@
 
 Of a plan are believed: the layers of every run, the rows that its last layer makes by visit, maps and bytes of weights
 that stay, which transfers there are (of what, for which step), and their order with the steps they wait for. Rows,
-bytes, ticks, and what lies on chip are counted anew. Plans with layers by themselves, turns or columns are not read.
+bytes, ticks, and what lies on chip are counted anew. Plans with layers by themselves, columns, or sums in turns are not
+read.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ from typing import Any
 
 from solver.plan.plan import Plan
 from tests.adversary.network_time_events import Job, Move, simulate
-from tests.adversary.network_time_groups import Made, Strips, beside
+from tests.adversary.network_time_groups import Beside, Made, Strips, beside
 from tests.adversary.network_time_nets import Tiny
+from tests.adversary.network_time_turns import loaded, moved, passing, turns
 
 
 def replayed(case: Tiny, plan: Plan) -> int | str | None:
     """Its time, or what is wrong with it; None if it is not read."""
     runs = plan.part.schedule.runs
     for run in runs:
-        if not hasattr(run, "streams") or run.blocks or run.rows.halo != "retain":
+        if not hasattr(run, "streams") or run.rows.halo != "retain":
+            return None
+        if any(
+            (one.first, one.last) != (run.first, run.last) or not passing(case, one.first, one.last)
+            for one in run.blocks
+        ):
             return None
         if run.columns.first < run.columns.last:
             return None
@@ -104,6 +111,9 @@ class _Replay:
         twice = frozenset(k for k in outside if outside.count(k) > 1)
         height = next(one.rows.step for one in run.streams if one.maker == last and not one.outside)
         strips = Strips(case, first, last, height, warm=run.rows.first < 1, twice=twice)
+        if run.blocks:
+            self._in_turns(strips, near, run.blocks[0].channels, run.weights)
+            return
         makings = strips.makings(near.maps)
         kept, seen, begins, ends = dict[int, int](), set[int](), list[int](), list[int]()
         final = {made.layer: n for n, made in enumerate(makings)}
@@ -122,6 +132,31 @@ class _Replay:
             at = begins[piece.at] if piece.load else ends[piece.at]
             key = piece.load, strips.streams[piece.stream].store, at
             self.wanted.setdefault(key, []).append(piece.rows)
+
+    def _in_turns(self, strips: Strips, near: Beside, channels: int, weights: tuple[int, ...]) -> None:
+        """Steps of two layers that take turns, each with the weights of its block."""
+        case, kept, begins, ends = self.case, 0, dict[int, int](), dict[int, int]()
+        for n, turn in enumerate(turns(strips, channels, near.maps)):
+            begins[turn.visit] = len(self.steps) + 1
+            for low in range(0, case.maps[strips.last][0], channels):
+                self._at(len(self.steps), strips.first)
+                ticks = here = 0
+                for k, t in enumerate((strips.first, strips.last)):
+                    size, rows = case.made[t].filter_bytes, turn.rows[k]
+                    stay = weights[k] // max(1, size)
+                    block = loaded(case, turn, k, t, range(low, low + channels), stay, first=n == 0)
+                    kept, here = kept + len(block[0]) * size, here + len(block[1]) * size
+                    ticks += case.compute(t, rows, channels) if rows else 0
+                    self._weights(len(self.steps) + 1, t, sum(map(len, block)) * size)
+                self.steps.append((ticks, near.bytes + turn.held + kept + here))
+            ends[turn.visit] = len(self.steps)
+        for load, k, span, at in moved(strips, near.maps, begins, ends):
+            self.wanted.setdefault((load, strips.streams[k].store, at), []).append(span)
+
+    def _weights(self, step: int, t: int, size: int) -> None:
+        name = f"weights of n{t + 1}"
+        if (found := sum(one.bytes for one in self.moves if one.what == name and one.step == step)) != size:
+            raise _Wrong(f"step {step} has {found} bytes of weights of layer {t}, not {size}")
 
     def _blocks(
         self, made: Made, stays: int, kept: dict[int, int], *, again: bool

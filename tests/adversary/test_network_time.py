@@ -8,11 +8,13 @@ from itertools import permutations, product
 
 import pytest
 
+from solver.calls.solve import solve
 from tests.adversary.network_time import Brute, attacked, compared, joined, planned
 from tests.adversary.network_time_events import Job, Move, Search, simulate
 from tests.adversary.network_time_groups import Beside, Groups, Strips
 from tests.adversary.network_time_nets import Tiny, drawn, pinned, split
 from tests.adversary.network_time_replay import replayed
+from tests.adversary.network_time_turns import passing
 
 
 def test_two_steps_by_hand() -> None:
@@ -111,6 +113,37 @@ def test_least_time_by_hand() -> None:
     assert found.ticks == (2 + 3) + 24 + 1
     part = next(one for one in Groups(TWO, coarse=True).parts(0, 1, Beside(frozenset(), 0)) if len(one.steps) == 2)
     assert Search(joined((part,)), 30, 99).run() == (3 + 6) + 24 + 3
+
+
+@pytest.mark.parametrize(("memory", "ticks"), [(48, 212), (56, 188)])
+def test_turns_by_hand(memory: int, ticks: int) -> None:
+    """8 channels of 4 pixels, 4 filters of one tap, a pool of all pixels: 32 cycles a filter, then 4.
+
+    In turns of a channel 32 bytes of the input, 4 of the map between, 4 of the result and a filter of 8 are 48. The
+    first block waits for 32 + 8 bytes, each takes 36, the result of 4 is stored. In 56 bytes the next filter is loaded
+    meanwhile: 40 + 4 * 36 + 4. In 48 each block waits for its own: 3 * 8 more. One after the other the layers have a
+    map of 16 between them: 56 bytes with one filter, which waits for the one before; in 48 there is no plan.
+    """
+    case = Tiny((8, 1, 4), (("conv", (0,), 4, 1, 1, 0), ("global", (1,), 0, 1, 1, 0)), memory, fused=(0, 1))
+    found = compared(case)
+    assert not found.faults
+    assert (found.time, found.brute.best and found.brute.best.ticks, found.brute.complete) == (ticks, ticks, True)
+    plan = planned(case)
+    assert [(one.first, one.last, one.channels) for one in plan.part.schedule.runs[0].blocks] == [(0, 1, 1)]
+    assert replayed(case, plan) == ticks
+    apart = solve(case.network, case.machine, problem="fusion", objective="time", pins=[*case.pins, "turns=no"])
+    assert apart.part.measures.get("time") == (None if memory == 48 else 40 + 4 * 32 + 3 * 8 + 16 + 4)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_schedule_in_turns_is_below_its_bound(seed: int) -> None:
+    """Up to three layers, two of which may take turns."""
+    rng = random.Random(seed)
+    pairs = list[tuple[int, int]]()
+    while not pairs:
+        case = drawn(rng, 3, 3, 4)
+        pairs = [(t - 1, t) for t in range(1, len(case.made)) if passing(case, t - 1, t)]
+    assert not compared(replace(case, fused=pairs[0]), 0.1).faults
 
 
 @pytest.mark.parametrize("seed", [*range(101, 137, 2), 102, 106, 120, 144])

@@ -184,7 +184,20 @@ def test_labels_that_others_are_below_go() -> None:
         assert kept == {one for one in all_ if not any(o != one and all(np.array(o) <= one) for o in all_)}
 
 
-NETS = {"chain": chain(4, 8, 4, size=12), "skip": skip(8, 8), "wide": chain(32, 8, size=6, channels=8, taps=1)}
+def pooled() -> Network:
+    """A layer of 32 filters whose channels are pooled, so that both may take turns, and one more."""
+    net = Builder("pooled", "")
+    x = net.conv(net.input(1, 8, 6, 6, name="in"), "a", 32, 1, batch_norm=False, act="")
+    net.conv(net.pool(x, "pool", "max", 2, 2), "b", 8, 1, batch_norm=False, act="")
+    return net.build()
+
+
+NETS = {
+    "chain": chain(4, 8, 4, size=12),
+    "skip": skip(8, 8),
+    "wide": chain(32, 8, size=6, channels=8, taps=1),
+    "pooled": pooled(),
+}
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -307,7 +320,7 @@ def test_what_every_schedule_takes_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("name", "kib", "calls"), [
-    *((name, kib, True) for name, kib in zip(NETS, (2, 4, 16), strict=True)),
+    *((name, kib, True) for name, kib in zip(NETS, (2, 4, 16, 2), strict=True)),
     *((name, kib, False) for name in NETS for kib in (2, 4)),
 ])  # fmt: skip
 def test_no_plan_is_below_the_bound(name: str, kib: int, calls: bool) -> None:
@@ -446,7 +459,7 @@ def test_weights_that_stay_by_hand() -> None:
 def test_weights_of_a_single_visit_do_not_count_as_staying() -> None:
     """Of two layers the second has one visit: a visit before loads 16 bytes of the first, of which 10 stay."""
     steps = SimpleNamespace(
-        counts=np.array([[[1, 0]], [[1, 1]]]), way=np.zeros(2, np.int64), kept=np.array([[16, 16]])
+        pixels=np.array([[[1, 0]], [[1, 1]]]), way=np.zeros(2, np.int64), kept=np.array([[16, 16]]), runs=np.arange(2)
     )  # fmt: skip
     visits = _Visits(cast("GroupSteps", steps))
     assert visits.several.tolist() == [[True, False]]

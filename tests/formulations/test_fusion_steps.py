@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,10 +12,11 @@ from formulations.fusion.arcs import MODES
 from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Option
+from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import option_of, streams_of
-from formulations.fusion.steps import GroupSteps, NestSteps, joined
+from formulations.fusion.steps import GroupSteps, joined
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
 from formulations.prefetch.guards import apart, bound, settled
@@ -28,6 +30,7 @@ from hwmodels.timeline.schedule import Load, Step, Store
 from instances.load import load_machine
 from instances.machine.machine import Compute, Transfer
 from instances.network.network import Network
+from instances.network.operators import Conv, Input, Pool
 from instances.network.workload import Layer
 from instances.zoo.builder import Builder
 from instances.zoo.chains import CHAINS, chain, skip
@@ -74,6 +77,36 @@ def test_strips_by_hand() -> None:
     time = GroupTime(laid.group, part.machine, Around.of(run), laid.down, laid.across)
     beside = GroupSteps(time, laid.memory({}).held(()) + 7, np.array([run.weights]), 34 * 16).part()
     assert [one.bytes - 7 for one in beside.steps] == [one.bytes for one in timeline.steps]
+
+
+def test_turns_that_add_nothing_up_are_steps_of_blocks() -> None:
+    """4 filters of 2 bytes on 4 rows of a pixel, then the larger of two rows each, in two visits of two blocks.
+
+    A block of 2 channels takes 2 cycles of 2 pixels and 2 of 2 rows of one, of 8 ticks. 4 bytes of the input, 4 of the
+    map between and 4 of the result lie there. Three filters stay: two from the first block on, one from the second one,
+    which has the last filter beside them.
+    """
+    machine = load_machine("scratchpad_768k", {"ocm_bytes": "64", "ocm_banks": "0"})
+    network = Network(name="turns", operators=(
+        Input(name="in", shape=(1, 2, 4, 1)),
+        Conv(name="a", inputs=("in",), shape=(1, 4, 4, 1), filters=4, kernel=(1, 1)),
+        Pool(name="b", inputs=("a",), shape=(1, 4, 2, 1), fn="max", kernel=(2, 1), stride=(2, 1)),
+    ))  # fmt: skip
+    part = FusionPart(network, machine, Pins(()))
+    made = streams_of(Group(part.net, 0, 1), Option(1, 1, "retain", "retain"))
+    run = FusedRun(0, 1, *made, (6, 0), {}, (4, 0), (), (Blocks(0, 1, 2),))
+    assert not part.walked(NetworkRun((run,))).faults
+    assert not part.replay(NetworkRun((run,))).faults
+    timeline = part.timelines.timeline(part.numbered(NetworkRun((run,))), WHOLE)
+    assert [(step.ticks, step.bytes) for step in timeline.steps] == [(32, 12 + bytes_) for bytes_ in (4, 8, 6, 8)]
+    loads = [(one.bytes, one.due) for one in timeline.transfers if isinstance(one, Load)]
+    assert sorted(loads) == sorted([(4, 1), (4, 3), (4, 1), (2, 2), (2, 2), (2, 4)])
+    assert [(one.bytes, one.released) for one in timeline.transfers if isinstance(one, Store)] == [(4, 2), (4, 4)]
+    assert part.prices.price(run).peak_bytes == 12 + 6 + 2
+    tight = FusionPart(network, machine.model_copy(update={"ocm_bytes": 17}), Pins(()))  # all blocks in one step
+    one = NetworkRun((replace(run, weights=(2, 0)),))
+    steps = tight.timelines.timeline(tight.numbered(one), WHOLE).steps
+    assert [(step.ticks, step.bytes) for step in steps] == [(4 * 8, 17)] * 2
 
 
 def test_the_last_visit_of_layers_in_turns_is_a_step() -> None:

@@ -172,7 +172,7 @@ def test_sums_of_all_images_lie_in_memory() -> None:
 def test_prices_refuse_other_turns() -> None:
     part = part_of(inverted())
     steps = streams_of(Group(part.net, 0, 3), Option(2, 3, "lead", "lead"))
-    for blocks in ((Blocks(0, 1, 1),), (Blocks(0, 2, 3),), (Blocks(0, 2, 8),), (Blocks(0, 2, 2), Blocks(0, 2, 2))):
+    for blocks in ((Blocks(0, 3, 1),), (Blocks(0, 2, 3),), (Blocks(0, 2, 8),), (Blocks(0, 2, 2), Blocks(0, 2, 2))):
         run = FusedRun(0, 3, *steps, (0,) * 4, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
         with pytest.raises(InputError, match="layers do not take turns for"):
             part.prices.price(run)

@@ -601,7 +601,7 @@ def test_turns_by_hand() -> None:
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("blocks", [(0, 2, 1), (0, 2, 2), (0, 2, 3), (1, 2, 2), (2, 3, 1)])
+@pytest.mark.parametrize("blocks", [(0, 2, 1), (0, 2, 2), (0, 2, 3), (1, 2, 2), (2, 3, 1), (0, 1, 1), (0, 1, 3)])
 @pytest.mark.parametrize("middle", ["dw", "pool"])
 @pytest.mark.parametrize(("halo", "streamed"), thinned(product(("retain", "recompute"), (True, False)), 3))
 def test_turns_move_and_compute_what_layers_one_after_the_other_do(
@@ -624,7 +624,6 @@ def test_turns_move_and_compute_what_layers_one_after_the_other_do(
         ((Blocks(0, 2, 6),), "a takes turns for 6 of 6 channels"),
         ((Blocks(0, 2, 0),), "a takes turns for 0 of 6 channels"),
         ((Blocks(0, 3, 1),), "their maps do not go through them channel by channel"),
-        ((Blocks(0, 1, 1),), "dw does not add up the 6 channels of a"),
         ((Blocks(1, 2, 1), Blocks(2, 3, 1)), "layers 2 to 3 do not take turns after 2, up to 3"),
         ((Blocks(2, 4, 1),), "layers 2 to 4 do not take turns after -1, up to 3"),
         ((Blocks(2, 2, 1),), "layers 2 to 2 do not take turns"),
@@ -632,6 +631,15 @@ def test_turns_move_and_compute_what_layers_one_after_the_other_do(
 )
 def test_turns_that_cannot_be(blocks: tuple[Blocks, ...], said: str) -> None:
     assert said in faults(inverted(), replace(fused(inverted(), strip=(2, 2)), blocks=blocks))
+
+
+def test_turns_end_with_a_layer_that_adds_all_channels_up_or_none() -> None:
+    """A layer of 3 groups adds up 2 channels."""
+    found = inverted()
+    a, dw, *others = found.layers
+    two = replace(found, layers=(a, dw.model_copy(update={"g": 3, "m": 2, "n": 2}), *others))
+    run = replace(fused(found, strip=(2, 2)), blocks=(Blocks(0, 1, 1),))
+    assert "dw does not add up the 6 channels of a, nor takes them one by one" in faults(two, run)
 
 
 def test_a_map_that_others_read_too_is_not_for_turns() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.part import FusionPart
-from formulations.fusion.steps import NestSteps
 from formulations.fusion.work import work_of
 from formulations.pins import Pins
 from hwmodels.schedule import Hold, Item, LayerRun, Loop, Nest, NetworkRun

@@ -34,14 +34,17 @@ def packed(files: Files) -> bool:
     return "certile_reshape" in text_of(files, "group_")
 
 
-def run_groups(seeds: Iterable[int], folder: Path, flags: str, *, broadcast: bool = False) -> Counter[str]:
+def run_groups(
+    seeds: Iterable[int], folder: Path, flags: str, *, broadcast: bool = False, passing: bool = False
+) -> Counter[str]:  # fmt: skip
     """Write, build and run random groups in the least memory; returns how they are written.
 
-    `broadcast`: with operands that are broadcast. Without flags as fast as may be.
+    `broadcast`: with operands that are broadcast. `passing`: with turns that add nothing up. Without flags as fast as
+    may be.
     """
     how: Counter[str] = Counter()
     for seed in seeds:
-        planned = random_group(random.Random(seed), broadcast=broadcast)
+        planned = random_group(random.Random(seed), broadcast=broadcast, passing=passing)
         files = planned.files()
         if flags:
             write(files, folder / str(seed))
@@ -60,6 +63,12 @@ def test_groups_in_the_bytes_that_are_counted(tmp_path: Path) -> None:
     assert "CERTILE_BEFORE" in text_of(again.files(), "group_")  # pieces of the visit before are dropped first
     how = run_groups((19, 20, 38, 39), tmp_path, "") + run_groups((7,), tmp_path, "", broadcast=True)
     assert how.keys() >= {"turns", "standing", "images"}, how
+
+
+def test_turns_that_add_nothing_up(tmp_path: Path) -> None:
+    """A layer makes a block of channels, the next one, depthwise, the same ones of its result; one of two images."""
+    how = run_groups((1, 7), tmp_path, "", passing=True)
+    assert (how["turns"], how["images"]) == (2, 1), how
 
 
 def test_maps_that_move_overwrite_none() -> None:

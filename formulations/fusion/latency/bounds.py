@@ -23,6 +23,13 @@ ahead when a step ends lies beside the strips of every later step until it is du
 strips alone: when a step begins, all its weights that are loaded ahead. Weights that stay do so in all visits
 (`FusedRun`), beside the largest strips: R bytes at the most.
 
+Two layers that take turns are one step for all blocks, whatever channels a block has. It computes what both do in no
+turns: a block takes its share of that, or more, as shares and rounds of lanes are rounded up. Its maps are due when it
+begins, as the first block reads them; weights of both are due by its end: the last block waits for its own. Beside it
+lies what does with blocks of one channel: with c of K channels c / K of the map between are there as they are made, and
+the others as they are before or behind that, which is less. The result is there as a whole, and is released at the end.
+So  E' >= max(E, A1, A2 - room) + C  and  E' >= A1',  as above. Before the first step of the network a filter is loaded.
+
 A layer by itself may run by some nest, of one of some kinds (`alone`). One that has D ticks of loads, F of them due in
 its first step, S of stores, C ticks of the engine, and `own` bytes of f beside every step:
 
@@ -46,6 +53,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -58,11 +66,12 @@ from formulations.fusion.latency.channels import Channels, Price
 from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
 from formulations.fusion.latency.paths import Move, Paths, State, undominated
 from formulations.fusion.latency.products import BEFORE, Flow
-from formulations.fusion.memory import Option, weights_of
+from formulations.fusion.memory import Option, channels_of, weights_of
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.space import Arc
 from formulations.fusion.steps import GroupSteps, Moves
 from formulations.fusion.strips import Ints, Mask, Strips
+from hwmodels.schedule import Blocks
 from instances.network.workload import Layer
 
 #: Eighths of the most bytes of weights that may stay: as many stay at least, and at the most; fewer than all, or all.
@@ -97,6 +106,7 @@ class Floors(Options):
     def _laid(
         self, group: Group, down: Strips, across: Strips, lies: Lies, shares: Sequence[int]
     ) -> Iterator[Way]:  # fmt: skip
+        lies = replace(lies, blocks=tuple(self._whole(one) for one in lies.blocks))
         at, weights = self._placed(group, down, across, lies), weights_of(group, self.groups.weight_bytes)
         sizes = np.array(weights.bytes, np.int64)
         fits = (sizes.sum() <= at.left) | (at.left >= min((one for one in weights.filters if one), default=0))
@@ -129,8 +139,16 @@ class Floors(Options):
         for w, matrix in _least(np.concatenate(ways), np.concatenate(made), alone, options) if ways else ():
             mode, height = down.ways[w % options]
             option = Option(height, width, mode, columns, group.twice)
-            moving = tuple(alone[:, w].tolist())
-            yield Way(group.first, group.last, option, (), at.places[w], matrix, moving=moving)
+            mine, moving = lies.blocks, tuple(alone[:, w].tolist())
+            yield Way(group.first, group.last, option, (), at.places[w], matrix, blocks=mine, moving=moving)
+
+    def _channels(self, group: Group) -> Iterable[int]:
+        """One channel: the least bytes beside the others."""
+        return (1,)
+
+    def _whole(self, blocks: Blocks) -> Blocks:
+        """Turns as one step."""
+        return replace(blocks, channels=channels_of(self.net.layers[blocks.first]))
 
     def _lies(self, steps: GroupSteps, which: Mask) -> Ints:
         """Bytes beside every step where all weights of some layers stay: from behind their first step to their last."""
@@ -148,7 +166,8 @@ class Floors(Options):
         lanes = steps.lanes[steps.layer]
         most = np.clip((self.room - held) // size, 1, lanes)
         rounds = -(-number // most), np.maximum(1, -(-number // lanes))
-        ticks: Ints = np.where(number > 0, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
+        alone = (number > 0) & ~steps.joint
+        ticks: Ints = np.where(alone, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
         return ticks
 
     def _ends(
@@ -169,6 +188,8 @@ class Floors(Options):
         begin: Ints = inputs.by_step(inputs.ticks, steps.steps)[first]
         if not (steps.number[0] and (k == 0).all()):
             return begin
+        if steps.together[0]:
+            return begin + steps.time.resident(0, int(steps.size[0]))
         number, lanes, size = int(steps.number[0]), int(steps.lanes[0]), int(steps.size[0])
         rounds, last = -(-number // lanes), (number - 1) % lanes + 1
         more = np.maximum(0, ticks * (rounds + 1) // rounds - compute[first])
@@ -289,8 +310,9 @@ class _Visits:
     """The visits of ways of a group, and which layers have several."""
 
     def __init__(self, steps: GroupSteps) -> None:
-        columns, count = steps.counts.shape[1:]
-        active: Mask = (steps.counts > 0).reshape(-1, count)  # (visits, layers)
+        columns, count = steps.pixels.shape[1:]
+        self.runs = steps.runs
+        active: Mask = (steps.pixels > 0).reshape(-1, count)  # (visits, layers)
         self.way = np.repeat(steps.way, columns)
         begin = np.searchsorted(self.way, np.arange(len(steps.kept)))
         seen = np.cumsum(active, axis=0)
@@ -303,12 +325,15 @@ class _Visits:
     def needed(self, sizes: Ints, stay: Ints) -> Ints:
         """Bytes of weights that are loaded for each layer in each visit, at least, where so many stay by way.
 
-        All of them, in a row.
+        All of them, in a row; those of layers that take turns for the first of these.
         """
         first, later = ((some * sizes).cumsum(axis=1) for some in (self.first, self.later))
         loaded = first + np.maximum(0, later - stay[self.way][:, None])
-        needed: Ints = np.diff(loaded, axis=1, prepend=0).ravel()
-        return needed
+        each = np.diff(loaded, axis=1, prepend=0)
+        needed = np.zeros_like(each)
+        for k, run in enumerate(self.runs.tolist()):
+            needed[:, run] += each[:, k]
+        return needed.ravel()
 
 
 def promising(every: Sequence[Paths], below: float) -> set[Key]:

@@ -3,6 +3,11 @@
 An option is a group in strips of one height, with so many bytes of weights that stay while it runs; the others come in
 blocks of filters. Of heights with as many steps the least is taken: it holds the fewest rows.
 
+Two layers of which the second makes each channel from one of the first (pooling, a depthwise convolution) may take
+turns: for every block of channels there is a step, with its weights, and the map between is never on chip as a whole.
+Of divisors of the channels whose weights are no more than a block of weights may have (or that lanes compute at once)
+that is taken that needs the fewest rounds of lanes, the largest of these.
+
 Maps beside a group are on chip as a whole or not at all, from the run that makes them to the last one that reads them.
 A layer that is the last to read a map, element by element for the same element of its result, may put the result in the
 map's place (`Net.in_place`): then both together take the room of one. Of a map as a whole only what the layer made lies
@@ -20,16 +25,16 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.fusion.arcs import ONCE, Groups
-from formulations.fusion.group_time import Around, GroupTime
+from formulations.fusion.group_time import Around, GroupTime, lanes_of
 from formulations.fusion.groups import Group, Stream
 from formulations.fusion.latency.channels import Channels
 from formulations.fusion.latency.products import Flow, fresh, joint, products
-from formulations.fusion.memory import Memory, Option, Weights, weights_of
+from formulations.fusion.memory import Memory, Option, Weights, channels_of, weights_of
 from formulations.fusion.schedule import BankBook, Runs, streams_of
 from formulations.fusion.space import Residence
 from formulations.fusion.steps import GroupSteps, Moves, Part
 from formulations.fusion.strips import Ints, Mask, Strips, strips
-from hwmodels.schedule import FusedRun, LayerRun, Nest, NetworkRun
+from hwmodels.schedule import Blocks, FusedRun, LayerRun, Nest, NetworkRun
 from hwmodels.timeline.schedule import Load, Store
 
 #: Visits of layers that are laid out together; a visit may have many steps.
@@ -68,6 +73,8 @@ class Way:
     """Whether most of its result is stored only at its end."""
     fresh: int = 0
     """Ticks that it begins later behind a way that is `whole` (`formulations.fusion.latency.products.fresh`)."""
+    blocks: tuple[Blocks, ...] = ()
+    """Layers that take turns."""
     bytes: int = 0
     """That it moves."""
     moving: tuple[int, ...] = ()
@@ -98,6 +105,8 @@ class Lies:
     """(places, row steps, layers, column steps)."""
     peaks: Ints
     """(places, ways)."""
+    blocks: tuple[Blocks, ...] = ()
+    """Layers that take turns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,10 +306,35 @@ class Options:
         along = self._along(group)
         if along is None:
             return
-        down, across = along
-        each = Memory(group, down, across, ()).by_stream()
+        for blocks in ((), *self._turns(group)):
+            yield from self._in_turns(group, *along, places, blocks)
+
+    def _turns(self, group: Group) -> Iterator[tuple[Blocks, ...]]:
+        """Turns of a group of two layers."""
+        pair = group.first, group.last
+        if len(group.layers) == 2 and pair in self.groups.demands.passing(group):
+            yield from ((Blocks(*pair, size),) for size in self._channels(group))
+
+    def _channels(self, group: Group) -> Iterable[int]:
+        """Channels of blocks of turns: of no more bytes than a block of weights may have, and of a round of lanes."""
+        layer = self.net.layers[group.first]
+        count, lanes = channels_of(layer), lanes_of(layer, self.machine)
+        most = max(1, self.most * count // self.groups.weight_bytes[group.first])
+        sizes = [size for size in range(1, count) if count % size == 0]
+
+        def best(least: int) -> int:
+            some = (size for size in sizes if size <= max(most, least))
+            return min(some, key=lambda size: (count // size * -(-size // lanes), -size))
+
+        return dict.fromkeys((best(lanes), best(1)))
+
+    def _in_turns(
+        self, group: Group, down: Strips, across: Strips, places: Sequence[Place], blocks: tuple[Blocks, ...]
+    ) -> Iterator[Way]:  # fmt: skip
+        """The same, with layers that take turns."""
+        each = Memory(group, down, across, ()).by_stream(blocks)
         there = np.array([[self._on_chip(s, near) for s in group.streams] for near, _ in places])
-        held = np.einsum("ps,srla->prla", (~there).astype(np.int64), each)
+        held = np.einsum("ps,msrla->mprla", (~there).astype(np.int64), each).max(axis=0)
         peaks = np.maximum.reduceat(held.max(axis=(2, 3)), down.first[:-1], axis=1)  # (places, ways)
         free = np.array([free for _, free in places], np.int64)
         good = [w for w in np.flatnonzero((peaks < free[:, None]).any(axis=0)).tolist() if self._allows(group, down, w)]
@@ -313,7 +347,7 @@ class Options:
                 together = max(1, AT_ONCE // held[0, steps].size)
                 for at in range(0, len(places), together):
                     now = slice(at, at + together)
-                    lies = Lies(places[now], there[now], held[now][:, steps], peaks[now][:, some])
+                    lies = Lies(places[now], there[now], held[now][:, steps], peaks[now][:, some], blocks)
                     yield from self._laid(group, mine, across, lies, shares)
 
     def _allows(self, group: Group, down: Strips, way: int) -> bool:
@@ -339,7 +373,7 @@ class Options:
     def _placed(self, group: Group, down: Strips, across: Strips, lies: Lies) -> _Placed:
         free = np.array([free for _, free in lies.places], np.int64)
         held = lies.held + (self.room - free)[:, None, None, None]
-        around = Around({}, [self.unwritten(group, t, ()) for t in group.layers])
+        around = Around({}, [self.unwritten(group, t, ()) for t in group.layers], lies.blocks)
         lasting = [s.outside or not self._written(s.store) for s in group.streams]
         return _Placed(
             GroupTime(group, self.machine, around, down, across),
@@ -383,6 +417,7 @@ class Options:
     def _priced(self, steps: GroupSteps, places: Sequence[Place], fits: Mask) -> Iterator[Way]:
         """Those that fit, with their matrices."""
         fits = fits & (np.maximum.reduceat(steps.bytes, steps.first[:-1]) <= self.room)
+        fits &= (steps.turns[:, steps.together] > 1).all(axis=1)
         if not fits.any():
             return
         loads, stores, number = steps.loads, steps.stores, steps.steps
@@ -403,7 +438,8 @@ class Options:
             (mode, height), (columns, width) = ways[w % len(ways)], steps.time.across.ways[0]
             kept, option = tuple(steps.kept[w].tolist()), Option(height, width, mode, columns, group.twice)
             at, behind, size = whole[w % len(ways)], int(late[w]), int(moved[w])
-            yield Way(group.first, group.last, option, kept, places[w], made[w], whole=at, fresh=behind, bytes=size)
+            yield Way(group.first, group.last, option, kept, places[w], made[w], whole=at, fresh=behind,
+                      blocks=steps.time.around.blocks, bytes=size)  # fmt: skip
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 
@@ -432,7 +468,7 @@ class Options:
         if way.nest is not None:
             return LayerRun(way.nest, residents, unwritten[0], free, placed)
         streams = streams_of(group, way.option)
-        return FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free, (), placed)
+        return FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free, way.blocks, placed)
 
     def unwritten(self, group: Group, t: int, there: Container[int]) -> int:
         """Rows of a result that never go to DRAM."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from math import inf
 from typing import Any, NamedTuple
 
@@ -97,7 +97,7 @@ class Fastest(Piece[Runs]):
         Its measures.
     others : function of a clock
         Plans of other kinds, which are tried where a gap is left and few options were looked at, or with a cap; None if
-        there is no plan at all.
+        there is no plan of the fewest bytes.
     part : function of a run
         Its steps and transfers.
     resized : function of a schedule and a clock
@@ -264,7 +264,8 @@ class Fastest(Piece[Runs]):
         first = some(demands.largest, in_order=True)
         for few in SHORT:
             self._looked(Paths(first, goal.clock, few, LABELS), goal)
-        better = cache(partial(promising, self._bounded(goal, first.suited)))
+        bounded = self._bounded(goal, first.suited)
+        better = cache(partial(promising, bounded))
         self._last = better(self._ticks), first.suited
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
         sizes = dict.fromkeys((blocks, demands.largest, *smaller))
@@ -277,7 +278,10 @@ class Fastest(Piece[Runs]):
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
             others = self.others(goal.clock)
             if others is None:
-                return None, None
+                moves = chain.from_iterable(bounded[0].moves)
+                if self.best is None and not any(way.blocks for move in moves for way in move.ways):
+                    return None, None
+                others = []  # where layers take turns for nothing that is added up there may be plans of least time
             for runs in others:
                 self._try(runs, goal)
             if others and not goal.caps:

@@ -18,9 +18,10 @@ import numpy as np
 
 from formulations.clock import Clock
 from formulations.fusion.group_time import Around, GroupTime
+from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.orders import WHOLE, OrderDemands, Size, queued
 from formulations.fusion.schedule import GroupPrices, Layers, Runs, left_of, option_of
-from formulations.fusion.steps import GroupSteps, NestSteps, Part, Piece, joined
+from formulations.fusion.steps import GroupSteps, Part, Piece, joined
 from formulations.prefetch.forward import forward
 from formulations.prefetch.guards import Draft, Order, When, bound, quality
 from formulations.prefetch.mending import mended

@@ -152,7 +152,7 @@ class Whole:
                 for move in moves:
                     mine = found[move.state[:2], move.after[:2]]
                     for way in move.ways:
-                        mine.setdefault((way.option, way.kept, way.nest), way)
+                        mine.setdefault((way.option, way.kept, way.nest, way.blocks), way)
             if (number := sum(map(len, found.values()))) > MOST_OPTIONS:
                 raise Unable(too_many(number))
         return {key: [*ways.values()] for key, ways in found.items()}

@@ -172,9 +172,9 @@ class Count:
 
     def _take(self, moment: Moment) -> None:
         k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
-        blocks = slice(None) if moment.block == ALL or k in self.walk.summed else slice(moment.block, moment.block + 1)
+        blocks = slice(None) if moment.block == ALL or k in self.walk.ends else slice(moment.block, moment.block + 1)
         self._hold(k, moment.area, blocks)
-        result = moment.kind == "make" and k in self.walk.summed  # in place of its sums
+        result = moment.kind == "make" and k in self.walk.ends  # in place of its sums, or made in blocks
         pixels = (bottom - top) * (right - left) if top < bottom and left < right else 0
         if moment.kind == "sums" or result:
             layer = self.walk.layers[self.run.first + k]

@@ -228,10 +228,11 @@ class _Execution:
             size = max(self.machine.psum_bytes, self.machine.out_bytes)
             self.sums[k] = Strip(self.memory, (layer.b * channels(layer), bottom - top, right - left), size)
             self.sums[k].put(_EVERY, np.zeros(self.sums[k].places.shape[:-1], np.int64))
-        elif something and moment.kind == "add":
+        elif something and moment.kind == "add" and k in self.walk.summed:
             added = self._sums(moment)
             self.sums[k].put(_EVERY, self.sums[k].get(_EVERY) + added.reshape(-1, *added.shape[-2:]))
-        elif something:
+        elif something and (moment.kind == "add" or k not in self.walk.ends or k in self.walk.summed):
+            at = self._channels(k, moment.block), *at[1:]
             piece = self._made(moment)
             self._put(k, at, piece)
             if (piece != self.maps[k][at]).any():
@@ -420,8 +421,7 @@ class _Execution:
         else:
             for store in self.found.reads[self.group.first + k]:
                 self._input(moment, store)
-        mine = self._channels(k, moment.block) if k in self.walk.between else slice(None)
-        return self.maps[k][mine, top:bottom, left:right]
+        return self.maps[k][self._channels(k, moment.block), top:bottom, left:right]
 
     def _share(self, k: int, block: int) -> tuple[slice, slice, slice]:
         """Groups, filters and input channels of a block: the maker's channels, or those that are added to sums."""

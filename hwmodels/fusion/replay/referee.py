@@ -185,7 +185,7 @@ def _passing(found: Stores, run: FusedRun) -> Iterator[str]:
 
 
 def _turns(found: Stores, run: FusedRun) -> Iterator[str]:
-    """Layers that take turns follow each other, alone, channel by channel, and the last one adds channels up."""
+    """Layers that take turns follow each other, alone, channel by channel; the last one may add all channels up."""
     end = run.first - 1
     for blocks in run.blocks:
         if not end < blocks.first < blocks.last <= run.last:
@@ -202,8 +202,8 @@ def _turns(found: Stores, run: FusedRun) -> Iterator[str]:
                 yield f"{found.layers[t].name} takes turns with {found.layers[t - 1].name}: its map is not for it alone"
         if 1 not in (first.g, first.m) or any((x.g, x.m, x.n) != (count, 1, 1) for x in middle):
             yield f"{first.name} to {last.name} take turns: their maps do not go through them channel by channel"
-        if (last.g, last.n) != (1, count):
-            yield f"{last.name} does not add up the {count} channels of {first.name}"
+        if (last.g, last.n) != (1, count) and (last.g, last.m, last.n) != (count, 1, 1):
+            yield f"{last.name} does not add up the {count} channels of {first.name}, nor takes them one by one"
         if not 0 < blocks.channels < count or count % blocks.channels:
             yield f"{first.name} takes turns for {blocks.channels} of {count} channels: a divisor, not all"
         elif (turns := _visits(run) * (blocks.last - blocks.first) * count // blocks.channels) > MAX_MOMENTS:

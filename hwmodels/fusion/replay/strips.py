@@ -5,9 +5,10 @@ is loaded, it makes its piece, and maps whose last reader it was shrink to what 
 convolutions a, b with padding 1 on 8 rows, in strips of 2 rows. When b has made rows 0..1, it has seen rows 0..2 of a;
 next it needs rows 1..4, so rows 1..2 of a stay until the next step.
 
-Layers in `Blocks` take turns: room is reserved for the sums of the last one; then, block of channels after block, room
-for the block of every map between them, each layer makes its piece of it or adds it to the sums, and the maps between
-shrink, the block of each. What the first one reads stays until the last is done.
+Layers in `Blocks` take turns: room is reserved for the sums of the last one, or for its piece if it adds nothing up;
+then, block of channels after block, room for the block of every map between them, each layer makes its piece of it or
+adds it to the sums, and the maps between shrink, the block of each. What the first one reads stays until the last is
+done.
 
 Of every map its **area** on chip is three rectangles: columns behind the window (done with in this step of rows), those
 of the window, and those ahead of it (of the step before).
@@ -87,7 +88,8 @@ class Moment(NamedTuple):
     """From now on a stream (number) has this area on chip; "load" and "make" bring a piece, empty if a span is.
 
     "sums" takes room for partial sums of a piece, "add" adds a block of channels to them, "make" then puts the result
-    in their place. `block`: only these channels of a map between layers that take turns.
+    in their place. Where nothing is added up, "add" makes a block of the piece. `block`: only these channels of a map
+    between layers that take turns.
     """
 
     kind: Kind
@@ -180,23 +182,30 @@ class Walk:
     @cached_property
     def summed(self) -> frozenset[int]:
         """The streams that are made of sums over blocks."""
+        return frozenset(k for k in self.ends if self.layers[self.run.first + k].g == 1)
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """The streams that turns end with: made of sums over blocks, or block by block in room for all channels."""
         return frozenset(blocks.last - self.run.first for blocks in self.run.blocks)
 
     @cached_property
     def between(self) -> frozenset[int]:
         """The streams that are split into blocks."""
-        return frozenset(self.turns) - self.summed
+        return frozenset(self.turns) - self.ends
 
     def _turns(self, visit: _Visit, blocks: Blocks) -> Iterator[Moment]:
-        """Block after block of the channels between some layers, up to the sums of the last one."""
+        """Block after block of the channels between some layers, up to the sums or the channels of the last one."""
         between = range(blocks.first - self.run.first, blocks.last - self.run.first)
-        yield visit.moment("sums", between.stop, "before")
+        sums = between.stop in self.summed
+        when: When = "before" if sums else "made"
+        yield visit.moment("sums" if sums else "reserve", between.stop, when)
         for block in range(self.turns[between.stop]):
             for k in between:
                 yield visit.moment("reserve", k, "made", block)
             for k in between:
                 yield visit.moment("make", k, "made", block)
-            yield visit.moment("add", between.stop, "before", block)
+            yield visit.moment("add", between.stop, when, block)
             for k in between:
                 yield visit.moment("shrink", k, 1, block)
 

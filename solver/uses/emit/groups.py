@@ -82,7 +82,14 @@ class Group:
     @cached_property
     def adding(self) -> Mapping[int, Blocks]:
         """Layers that add up blocks of channels, by their numbers in the group."""
-        return {blocks.last - self.run.first: blocks for blocks in self.run.blocks}
+        every = {blocks.last - self.run.first: blocks for blocks in self.run.blocks}
+        return {k: blocks for k, blocks in every.items() if self.layers[k].g == 1}
+
+    @cached_property
+    def passing(self) -> Mapping[int, Blocks]:
+        """Layers that turns end with, and add nothing up."""
+        every = {blocks.last - self.run.first: blocks for blocks in self.run.blocks}
+        return {k: blocks for k, blocks in every.items() if k not in self.adding}
 
     @cached_property
     def between(self) -> Mapping[int, Blocks]:

@@ -4,7 +4,7 @@ Of a map there is what the plan counts at every moment, nothing else: of every c
 to see, in this visit or later, and the piece while it is made. When a map grows or shrinks, what lies behind it
 moves. Elements never change their order, so every move is one pass over memory. Of layers that take turns
 the maps between are three strips: channels that are done in this visit, the block that is on, and those to come. The
-last of these layers has sums in place of the elements of its piece until all channels are added.
+last of these layers, if it adds them up, has sums in place of the elements of its piece until all channels are added.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ class Packed(GroupFile):
         return f"shape_{k}({strip}, {when});" if k in self.group.between else f"shape_{k}({when});"
 
     def _turns(self, blocks: Blocks) -> list[str]:
-        """Block after block of channels, of each first the maps between and then the sums; then the result."""
+        """Block after block of channels, of each first the maps between and then the sums; then the result.
+
+        Where nothing is added up the result is there from the first block on.
+        """
         first, last = blocks.first - self.run.first, blocks.last - self.run.first
         between, turn = range(first, last), list[str]()
         for k in between:
@@ -118,8 +121,11 @@ class Packed(GroupFile):
         turn += [f"make_{k}();" for k in (*between, last)]
         for k in between:
             turn += [self._shape(k, "1"), f"certile_pass_on(strips, {self.strips[k]}, {self._planes(k)[0]});"]
-        turns = self.group.layers[last].n // blocks.channels
-        return [f"sums_{last}();", *block(f"for (turn = 0; turn < {turns}; turn++)", turn),
+        turns = self.group.channels(first) // blocks.channels
+        turn = block(f"for (turn = 0; turn < {turns}; turn++)", turn)
+        if last in self.group.passing:
+            return [*self._alive(last), *turn]
+        return [f"sums_{last}();", *turn,
                 f"finish_{last}();", *self._alive(last)]  # fmt: skip
 
     def _planes(self, k: int) -> tuple[int, int]:

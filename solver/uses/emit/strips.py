@@ -207,7 +207,7 @@ class GroupFile(Computing, ABC):
             pixel.append(numbers.write(numbers.result, f"map_{k}(b, g * {layer.m} + m, r, c)", self._final(k)))
         body = [f"const unsigned char *w = filter_{k}(g * {layer.m} + m);"] if layer.weights != "none" else []
         body += self._pixels(k, pixel)
-        if (blocks := group.between.get(k)) is None:
+        if (blocks := group.between.get(k) or group.passing.get(k)) is None:
             body = block(f"for (int g = 0; g < {layer.g}; g++)", block(f"for (int m = 0; m < {layer.m}; m++)", body))
         else:
             head = f"for (int f = turn * {blocks.channels}; f < (turn + 1) * {blocks.channels}; f++)"

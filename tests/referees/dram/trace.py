@@ -17,8 +17,9 @@ import numpy as np
 
 from formulations.fusion.groups import Net
 from formulations.fusion.latency.timelines import Carried
+from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.part import FusionPart
-from formulations.fusion.steps import GroupSteps, NestSteps, Part
+from formulations.fusion.steps import GroupSteps, Part
 from formulations.fusion.work import rows_of
 from hwmodels.nest.price.overlap import Part as Operand
 from hwmodels.outcome import Counts

@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.fusion.latency.timelines import Carried
-from formulations.fusion.steps import GroupSteps, NestSteps, Part, Piece
+from formulations.fusion.nest_steps import NestSteps
+from formulations.fusion.steps import GroupSteps, Part, Piece
 from formulations.fusion.work import Brought, Tile, Work, filters_of, rows_of, tiles_of, work_of
 from hwmodels.fusion.replay.strips import seen
 from hwmodels.schedule import FusedRun
