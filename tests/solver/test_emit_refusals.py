@@ -40,6 +40,7 @@ BYTES = {"in_bytes": "1", "w_bytes": "1", "out_bytes": "1", "psum_bytes": "4"}
 #: What may refuse while C is written and is not asked before, and why it is not met then.
 AFTER = {
     "emit.files_of": "of plans of other networks, without a schedule, and of --memory; compile makes the plan itself",
+    "emit._ahead": "of machines with several queues; compile knows it before it searches",
     "emit.check_transfers": "a word of the call; compile asks it first",
     "network.alone": "says that a plan is of another network",
     "groups.refuse": "weights of several layers end groups (Refusals.cuts); check_images is asked of every map",
