@@ -10,13 +10,12 @@ A schedule is a `FusedRun` for every group of layers, a `LayerRun` for every lay
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property, partial
-from itertools import accumulate, count
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -270,7 +269,7 @@ class FusionPart(Part[Runs]):
 
     def run_of(self, runs: Runs, step: int) -> int:
         """The number of the run that a step, from 1, is part of."""
-        return bisect_left([*accumulate(len(part.steps) for part in self.laid(runs).parts)], step)
+        return self.laid(runs).run_of(step)
 
     def least_time(self, runs: Runs) -> int:
         """What no order of the transfers of that timeline is below, in ticks."""

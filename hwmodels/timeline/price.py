@@ -155,7 +155,8 @@ def times(timeline: Timeline, *, known: bool = False) -> Times:
         raise InputError("; ".join(faults[:_SAID]) + more)
     moves, steps = timeline.transfers, [step.ticks for step in timeline.steps]
     rows = steps, [one.ticks for one in moves], [*map(begins, moves)], [*map(awaits, moves)], range(len(moves))
-    found = clocks(*(np.array(row, np.int64) for row in (*rows, [one.queue for one in moves])))
+    queue = np.unique([one.queue for one in moves], return_inverse=True)[1]
+    found = clocks(*(np.array(row, np.int64) for row in (*rows, queue)))
     room, begin, end, first, last = (tuple(row.tolist()) for row in found)
     return Times(room, begin, end, first, last, tuple(_waits((room, begin, end, first, last), moves)))
 
@@ -174,12 +175,15 @@ class Clocks(NamedTuple):
 
 
 def clocks(steps: Ints, ticks: Ints, begins: Ints, awaits: Ints, order: Ints, queue: Ints) -> Clocks:
-    """When everything happens, for ticks of steps and transfers, their events and queues; transfers in their order."""
-    lines, queue = np.unique(queue, return_inverse=True)
+    """When everything happens, for ticks of steps and transfers, their events and queues; transfers in their order.
+
+    Queues have the numbers from 0 on.
+    """
+    lines = int(queue.max(initial=-1)) + 1
     found = Clocks(*(np.zeros(len(row), np.int64) for row in (steps, steps, steps, ticks, ticks)))
     following, late = np.full(len(ticks), -1, np.int64), np.zeros(2 * len(steps) + 3, np.int64)
-    head, tail = np.full((2, len(lines)), -1, np.int64)
-    free = np.zeros(len(lines), np.int64)
+    head, tail = np.full((2, lines), -1, np.int64)
+    free = np.zeros(lines, np.int64)
     _gone(steps, ticks, begins, awaits, order, queue, head, tail, free, following, late, *found)
     return found
 

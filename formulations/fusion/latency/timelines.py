@@ -62,7 +62,15 @@ class Laid:
     @property
     def ends(self) -> list[int]:
         """When every run has ended on the engine."""
-        return [self.times.end[number - 1] for number in accumulate(len(part.steps) for part in self.parts)]
+        return [self.times.end[number - 1] for number in self._last_steps]
+
+    def run_of(self, step: int) -> int:
+        """The number of the run that a step, from 1, is part of."""
+        return bisect_left(self._last_steps, step)
+
+    @cached_property
+    def _last_steps(self) -> list[int]:
+        return [*accumulate(len(part.steps) for part in self.parts)]
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ class Timelines:
         """The timeline of a queue."""
         if queue.by_run and len(queue.by_run) != len(numbered):
             raise InputError(f"queue: by_run has sizes for {len(queue.by_run)} runs, there are {len(numbered)}")
-        parts = [_part(*source) for source in self._sources(numbered, _sizes(queue, len(numbered)))]
+        parts = self._parts(numbered, _sizes(queue, len(numbered)))
         draft = Draft(joined(parts, self.demands.groups), self.room)
         if said := list(_misnamed(queue, len(draft.order))):
             raise InputError(f"queue: {'; '.join(said)}")
@@ -220,7 +228,7 @@ class Timelines:
             raise InputError("too many transfers: none is prefetched")
         each = [*numbered]
         sizes = _sizes(queue, len(each))
-        parts = [_part(*source) for source in self._sources(each, sizes)]
+        parts = self._parts(each, sizes)
         draft, begins = Draft(joined(parts, self.demands.groups), self.room), [0]
         begins += accumulate(len(part.steps) for part in parts)
         for run, spare in spares.items():
@@ -245,7 +253,10 @@ class Timelines:
     def parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
         """The steps and transfers of every run by itself."""
         each = [*numbered]
-        return [_part(*source) for source in self._sources(each, [(most, maps or most)] * len(each))]
+        return self._parts(each, [(most, maps or most)] * len(each))
+
+    def _parts(self, numbered: Sequence[Numbered], sizes: Sequence[Size]) -> list[Part]:
+        return [_part(*source) for source in self._sources(numbered, sizes)]
 
     def carried(self, runs: Runs, numbered: Iterable[Numbered]) -> Carried | None:
         """The steps and transfers of a plan with what makes them; None where none is prefetched."""
@@ -323,9 +334,9 @@ class Measures(Mapping[str, int]):
 
 def _late(laid: Laid) -> list[int]:
     """Runs that wait for transfers, and those before them, by the ticks that they wait."""
-    ends, waits = [*accumulate(len(part.steps) for part in laid.parts)], Counter[int]()
+    waits = Counter[int]()
     for one in laid.times.waits:
-        k = bisect_left(ends, one.step)
+        k = laid.run_of(one.step)
         waits[k] += one.ticks
         waits[k - 1] += one.ticks
     return [k for k, _ in waits.most_common() if k >= 0]
