@@ -611,6 +611,36 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("milp: transfers are of another path", "latency >= pulp.lpSum(ticks", "most >= pulp.lpSum(ticks"),
         ("milp: clocks before a cut are those behind it", "(i if state[0] < cut else j", "(j if state[0] < cut else i"),
     ]),
+    ("formulations/fusion/latency/search.py", "tests/formulations/test_fusion_latency.py", [
+        ("search: strips near the bound alone", "while below < self._ticks:", "while below < 0:"),
+        ("search: all strips at once", "iter(SLACK if", "iter(() if"),
+    ]),
+    ("formulations/fusion/latency/timelines.py", "tests/formulations/test_fusion_latency.py", [
+        ("timelines: a run beside whatever lies there", "key = first, bare, beside, ticks, size",
+         "key = first, bare, ticks, size"),
+        ("timelines: weights that stay as in another plan", "key = first, bare, beside, ticks, size",
+         "key = first, bare, beside"),
+        ("timelines: one size of transfers serves for all", "if size not in self.known:", "if not self.known:"),
+    ]),
+    ("formulations/processes.py", "tests/formulations/test_processes.py", [
+        ("processes: a copy dies of an interrupt", "signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass"),
+        ("processes: a copy has copies", "_ALLOWED.set(1)", "pass"),
+        ("processes: a copy goes on by itself", "copy.kill()", "pass"),
+        ("processes: what ends early has ended", "raise EOFError(", "return  # ("),
+    ]),
+    ("formulations/fusion/latency/paths.py", "tests/formulations/test_processes.py", [
+        ("processes: ways of another cut", "stack.enter_context(elsewhere(partial(self._from, range(cut,",
+         "stack.enter_context(elsewhere(partial(self._from, range(cut + number,"),
+        ("processes: a copy that died is the end", "except EOFError:  # it", "except TimeoutError:  # it"),
+        ("processes: all is found here", "theirs is None else {p: theirs", "True else {p: theirs"),
+    ]),
+    ("solver/search/workers.py", "tests/formulations/test_processes.py", [
+        ("processes: each job has all", "allowed(most // max(1, len(jobs)))", "allowed(8)"),
+    ]),
+    ("formulations/fusion/steps.py", "tests/formulations/test_fusion_steps.py", [
+        ("steps: a rest of a filter at the price of one", "rest > 0), (each, each, 1)",
+         "rest > 0), (each, each, each)"),
+    ]),
     ("formulations/fusion/latency/search.py", "tests/formulations/test_fusion_whole.py", [
         ("whole: what models prove counts for nothing", "return inf if told.bound is None else max(told.bound",
          "return 0 if told.bound is None else max(told.bound"),
@@ -629,7 +659,9 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("formulations/prefetch/mending.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: nothing is put off", "if self.due(k) > step and", "if self.due(k) < step and"),
-        ("prefetch: nothing is pulled ahead", "if draft.load[store] or not loads", "if True or not loads"),
+        ("prefetch: nothing is pulled ahead", "        if not loads:", "        if True:"),
+        ("prefetch: all that is ahead runs back to back", "while at and first[mine[at]] == last[mine[at - 1]]:",
+         "while at:"),
     ]),
     ("formulations/prefetch/forward.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: loads ahead of maps that are stored", "draft.ready[k] > step", "False"),

@@ -442,7 +442,8 @@ FLOORS = {
         ("hybrid/*", "joint/*"), ("fusion/*",),
     ),
     "formulations": (
-        ("calibration", "clock", "compulsory", "pareto", "pins", "problem", "rows", "rows_cp_sat", "rows_milp"),
+        ("calibration", "clock", "compulsory", "pareto", "pins", "problem", "processes", "rows", "rows_cp_sat",
+         "rows_milp"),
         ("banks/*", "homes/*", "mapping/*", "mesh/*", "partial_engine/*", "placement/*", "prefetch/*",
          "tiling/*"),
         ("applications/*", "fusion/*", "hybrid/*", "selection/*"),

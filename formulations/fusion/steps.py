@@ -470,20 +470,20 @@ class GroupSteps:
             return []
         most = max(1, self.most // each)
         number, rest = np.divmod(size, each)
-        some = np.full_like(size, most), number % most, np.zeros_like(size)
-        counts = number // most, some[1] > 0, rest > 0
-        parts = some[0] * each, some[1] * each, rest
+        some = np.full_like(size, most), number % most, rest
+        counts, units = (number // most, some[1] > 0, rest > 0), (each, each, 1)
         return [
-            _weights(k, count[mine].astype(np.int64), self._resident(k, part[mine]), part[mine], steps[mine])
-            for count, part in zip(counts, parts, strict=True) if (mine := count > 0).any()
+            self._alike(k, part[mine], unit, count[mine].astype(np.int64), steps[mine])
+            for count, part, unit in zip(counts, some, units, strict=True) if (mine := count > 0).any()
         ]  # fmt: skip
 
-    def _resident(self, k: int, sizes: Ints) -> Ints:
-        """Ticks of loading so many bytes of a layer's weights at once; most often all are as many."""
-        if (sizes == sizes[0]).all():
-            return np.full_like(sizes, self.time.resident(self.group.layers[k], int(sizes[0])))
-        kinds, which = np.unique(sizes, return_inverse=True)
-        return np.array([self.time.resident(self.group.layers[k], int(size)) for size in kinds], np.int64)[which]
+    def _alike(self, k: int, units: Ints, unit: int, number: Ints, steps: Ints) -> Moves:
+        """Transfers of a layer's weights, of so many units of bytes each: few different ones, each priced once."""
+        ticks = np.zeros(int(units.max()) + 1, np.int64)
+        ticks[units] = 1
+        for each in np.flatnonzero(ticks).tolist():
+            ticks[each] = self.time.resident(self.group.layers[k], each * unit)
+        return _weights(k, number, ticks[units], units * unit, steps)
 
     def _turns(self, steps: Ints) -> Moves:
         """A transfer for all weights of layers that take turns."""

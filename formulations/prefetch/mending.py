@@ -13,8 +13,8 @@ load stands behind what step 1 stores, it begins when that has ended; ahead of t
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator
-from itertools import accumulate
 
 from formulations.prefetch.guards import Draft, Order, When, quality
 
@@ -50,6 +50,7 @@ class _Mended:
         self.draft, self.order, self.when = draft, order, when
         self.found = draft.clocks(order, when)
         self.possible = True
+        self._places: dict[int, tuple[Order, dict[int, int]]] = {}
 
     @classmethod
     def of(cls, draft: Draft, order: Order, when: When) -> _Mended:
@@ -67,6 +68,22 @@ class _Mended:
     def due(self, k: int) -> int:
         """The step that waits for a transfer."""
         return self.draft.fixed[k] if self.draft.load[k] else self.when[k]
+
+    def back_to_back(self, late: int) -> Iterator[int]:
+        """Yield the transfer before the one of the same queue that it waits for, the one before that, and so on."""
+        mine, places = self._in(self.draft.queue[late])
+        first, last = self.found.first, self.found.last
+        at = places[late]
+        while at and first[mine[at]] == last[mine[at - 1]]:
+            at -= 1
+            yield mine[at]
+
+    def _in(self, queue: int) -> tuple[Order, dict[int, int]]:
+        """The transfers of a queue in their order, and the place of each."""
+        if queue not in self._places:
+            mine = [k for k in self.order if self.draft.queue[k] == queue]
+            self._places[queue] = mine, {k: at for at, k in enumerate(mine)}
+        return self._places[queue]
 
     def waits(self) -> list[tuple[int, int]]:
         """Steps that wait with the transfer that each waits for the longest; the longest waits are the first."""
@@ -88,16 +105,22 @@ class _Mended:
     def pulled(self, late: int, known: set[tuple[int, int]]) -> Iterator[_Mended]:
         """Yield orders with loads pulled ahead of the store that begins what runs back to back up to a transfer."""
         draft, first, last = self.draft, self.found.first, self.found.last
-        mine = [k for k in self.order if draft.queue[k] == draft.queue[late]]
-        at = mine.index(late)
-        while at and first[mine[at]] == last[mine[at - 1]]:
-            at -= 1
-        store, idle = mine[at], first[mine[at]] - (last[mine[at - 1]] if at else 0)
-        loads = [k for k in mine[at + 1 :] if draft.load[k] and draft.ready[k] <= draft.fixed[store]]
-        if draft.load[store] or not loads or (store, idle) in known:
+        store = deque((late, *self.back_to_back(late)), 1)[0]
+        mine, places = self._in(draft.queue[late])
+        at = places[store]
+        idle = int(first[store] - (last[mine[at - 1]] if at else 0))
+        if draft.load[store] or (store, idle) in known:
+            return
+        loads, ends = list[int](), list[int]()
+        for k in mine[at + 1 :]:
+            if ends and ends[-1] >= idle:
+                break
+            if draft.load[k] and draft.ready[k] <= draft.fixed[store]:
+                loads.append(k)
+                ends.append(draft.ticks[k] + (ends[-1] if ends else 0))
+        if not loads:
             return
         known.add((store, idle))
-        ends = [*accumulate(draft.ticks[k] for k in loads)]
         for number in sorted({min(len(loads), 1 + bisect_left(ends, idle // part)) for part in PARTS}):
             some = loads[:number]
             rest = [k for k in self.order if k not in some]
@@ -106,12 +129,10 @@ class _Mended:
 
     def put_off(self, step: int, late: int, known: set[tuple[int, int]]) -> list[int]:
         """Transfers back to back ahead of the one that a step waits for, which later steps wait for."""
-        draft, first, last = self.draft, self.found.first, self.found.last
-        mine = [k for k in self.order if draft.queue[k] == draft.queue[late]]
-        at, found = mine.index(late), list[int]()
-        while at and first[mine[at]] == last[mine[at - 1]] and len(found) < NEAR:
-            at -= 1
-            k = mine[at]
+        draft, found = self.draft, list[int]()
+        for k in self.back_to_back(late):
+            if len(found) == NEAR:
+                break
             stored = not draft.load[k] and draft.load[late] and draft.fixed[k] < draft.ready[late]
             if self.due(k) > step and (k, late) not in known and not stored:
                 found.append(k)

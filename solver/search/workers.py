@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from formulations.clock import Clock
+from formulations.processes import allowed
 from solver.ask.options import processors
 from solver.ask.watch import NO_LIMIT, Watch, used_bytes
 
@@ -102,11 +103,13 @@ def run(
     """Run jobs here, or side by side in so many processes.
 
     `processes` is 0 if nobody says how many: as starting one costs more than most jobs, that is put off for `_HERE_S`;
-    `here_first`: in any case.
+    `here_first`: in any case. A job by itself may have them all (`formulations.processes`).
     """
-    count = min(processes or processors(), len(jobs))
+    most = processes or processors()
+    count = min(most, len(jobs))
     if count <= 1 or watch.clock.remaining < _START_S:
-        return run_here(jobs, watch, on_done)
+        with allowed(most // max(1, len(jobs))):
+            return run_here(jobs, watch, on_done)
     if processes and not here_first:
         return run_in_processes(jobs, count, watch, on_done)
     outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from functools import partial
 from itertools import combinations_with_replacement, product
+from math import inf
 from types import SimpleNamespace
 from typing import cast
 
@@ -15,11 +16,13 @@ import pytest
 
 from formulations.clock import ENDLESS
 from formulations.fusion.groups import Group
-from formulations.fusion.latency import bounds
+from formulations.fusion.latency import bounds, search
 from formulations.fusion.latency.bounds import Floors, _Visits
 from formulations.fusion.latency.options import Options, Passed, There
 from formulations.fusion.latency.paths import Paths, applied, undominated
 from formulations.fusion.latency.products import Flow, caps, fresh, joint, matrices, products
+from formulations.fusion.latency.search import Fastest
+from formulations.fusion.latency.timelines import Timelines
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import DECISIONS
@@ -299,6 +302,53 @@ def test_pooled_channels_are_loaded_as_blocks_of_filters_are_stored() -> None:
     timeline = joined([part.timelines.alone(t, run, 0) for t, run in enumerate(runs)])
     loads = [one for one in timeline.transfers if isinstance(one, Load) and one.due > 3]
     assert [(one.due, one.ready) for one in loads] == [(4, 2), (5, 3), (6, 3), (7, 4)]
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_runs_of_other_plans_serve_again(name: str) -> None:
+    """Steps and transfers in two sizes, after those of other plans, and by a part that has seen none."""
+    part, new = (part_of(NETS[name], ocm_bytes=4096, ocm_banks=64) for _ in range(2))
+    options, rng = Options(part.groups, 512), random.Random(5)
+    paths = [path for path in (_any(options, rng) for _ in range(tries(8, 60))) if path]
+    for path in paths:
+        runs = options.runs(path)
+        numbered = [*part.numbered(runs)]
+        for size in ((512, None), (64, 32)):
+            other = Timelines(new.prices, new.layers, new.demands.order)
+            assert part.timelines.parts(numbered, *size) == other.parts(numbered, *size)
+
+
+class _Looks:
+    """A search of which each look finds plans of some ticks."""
+
+    least, _widest = 1000, 0
+    groups = SimpleNamespace(demands=SimpleNamespace(order=SimpleNamespace(largest=1)))
+
+    def __init__(self, found: list[float]) -> None:
+        self.found, self.asked, self._ticks = iter(found), list[float](), inf
+
+    def _looked(self, below: float, *_: object) -> int:
+        self.asked.append(below)
+        self._ticks = min(self._ticks, next(self.found))
+        return 10
+
+
+@pytest.mark.parametrize(("many", "found", "asked"), [
+    (0, [1020, 1010], [1031.25, 1020]),  # one near the bound; blocks of another size have strips for better ones alone
+    (0, [2000, 1100, 1090], [1031.25, 1125, 1100]),  # none below 1,031: on to 1,125
+    (0, [inf] * 5, [1031.25, 1125, 1500, inf]),  # none at all
+    (1, [1020, 1010], [inf, 1020]),  # of few strips all at once
+])  # fmt: skip
+def test_of_many_strips_those_near_the_bound_come_first(
+    monkeypatch: pytest.MonkeyPatch, many: int, found: list[float], asked: list[float]
+) -> None:
+    """The bound is 1,000; then 1/32, 1/8 and 1/2 more, until a plan is as near."""
+    monkeypatch.setattr(search, "Paths", lambda below, *_: below)
+    monkeypatch.setattr(search, "MANY_STRIPS", many)
+    looks, goal = _Looks(found), SimpleNamespace(clock=ENDLESS)
+    sizes = [(2, True), (1, True)][: 1 if inf in found else 2]
+    Fastest._all(looks, sizes, lambda *made: min(made[2]), lambda below: {below}, goal)  # type: ignore[arg-type,return-value]
+    assert looks.asked == asked
 
 
 def test_layers_by_themselves_in_blocks_of_channels() -> None:

@@ -15,18 +15,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.fusion.latency.options import Options, Passed, There, Way
+from formulations.fusion.latency.options import Options, Passed, Place, There, Way
 from formulations.fusion.strips import Ints, Mask
+from formulations.processes import elsewhere, processes
 
+#: Of so many cuts ways are found in several processes, where there may be some.
+MANY_CUTS = 16
 State = tuple[int, There, bool]
+#: The ways from a cut, by last layer and place.
+From = dict[int, dict[Place, list[Way]]]
 #: At the end, the last of the state, and the number of a label.
 End = tuple[bool, int]
 
@@ -152,7 +159,15 @@ class Paths:
         self.count, self.clock, self.looked = len(options.net.layers), clock, 0
         #: By cut, of all states there.
         self.moves: list[list[Move]] = []
-        self._labelled(lambda cut: self.moves.append([*self._moves(cut)]), {})
+        with ExitStack() as stack:
+            number = processes() if self.count >= MANY_CUTS else 1
+            #: The ways from every so many cuts, from another process; not from the first one.
+            self._others: list[Iterator[From]] = [
+                stack.enter_context(elsewhere(partial(self._from, range(cut, self.count, number))))
+                for cut in range(1, number)
+            ]
+            self._labelled(lambda cut: self.moves.append([*self._moves(cut)]), {})
+        self._others = []
 
     def again(self, late: Mapping[Way, int], price: float = 0) -> None:
         """Find labels anew, with ways that end later by so many ticks, and a price of a byte in ticks."""
@@ -217,21 +232,43 @@ class Paths:
 
     def _moves(self, first: int) -> Iterator[Move]:
         """Yield the ways of all groups from a cut."""
-        states = [state for state in self.labels if state[0] == first]
-        for last in range(first, min(self.count, first + self.longest)):
+        states, theirs = [state for state in self.labels if state[0] == first], self._theirs(first)
+        for last in self._lasts(first):
             self.clock.tick()
-            cuts = [(there, after) for there in {there for _, there, _ in states}
-                    for after in self._after(first, last, there)]  # fmt: skip
-            places = {cut: self.options.near(first, last, *cut) for cut in cuts}
-            ways = self.options.ways(first, last, dict.fromkeys(places.values()))
+            places = self._places(first, last, {there for _, there, _ in states})
+            wanted = dict.fromkeys(places.values())
+            ways = self.options.ways(first, last, wanted) if theirs is None else {p: theirs[last][p] for p in wanted}
             self.looked += sum(map(len, ways.values()))
             arcs = {place: [*_arcs(some)] for place, some in ways.items()}
             for state in states:
-                for there, after in cuts:
-                    for whole, matrix, fresh, moved, moving, some in (
-                        arcs[places[there, after]] if there == state[1] else ()
-                    ):
+                for (there, after), place in places.items():
+                    for whole, matrix, fresh, moved, moving, some in arcs[place] if there == state[1] else ():
                         yield Move(state, (last + 1, after, whole), matrix, fresh, moved, moving, some)
+
+    def _lasts(self, first: int) -> range:
+        """The last layers of groups from a cut."""
+        return range(first, min(self.count, first + self.longest))
+
+    def _places(self, first: int, last: int, before: Iterable[There]) -> dict[tuple[There, There], Place]:
+        """By maps on chip before and after a group its place."""
+        cuts = ((there, after) for there in before for after in self._after(first, last, there))
+        return {cut: self.options.near(first, last, *cut) for cut in cuts}
+
+    def _theirs(self, first: int) -> From | None:
+        """The ways from a cut that another process has found; None if they are to be found here."""
+        at = first % (len(self._others) + 1) - 1
+        try:
+            return next(self._others[at], None) if at >= 0 else None
+        except EOFError:  # it was killed: all is found here
+            self._others = []
+            return None
+
+    def _from(self, cuts: Iterable[int]) -> Iterator[From]:
+        """Yield the ways from some cuts, with any maps on chip there."""
+        for first in cuts:
+            before = self.options.states(first)
+            each = ((last, self._places(first, last, before).values()) for last in self._lasts(first))
+            yield {last: self.options.ways(first, last, dict.fromkeys(places)) for last, places in each}
 
     def _after(self, first: int, last: int, there: There) -> Iterator[There]:
         """Maps on chip after a group, for those before it."""

@@ -36,8 +36,12 @@ from formulations.prefetch.windows import window, windows
 from formulations.problem import SOLVERS, Goal, Model, Piece, Report, Steps, Unable
 from hwmodels.schedule import Queue
 
-#: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
-SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 16
+#: The most layers of a group; labels of a state, and paths by labels that are laid out; of layers by themselves one.
+LONGEST, LABELS, TRIED = 10, 100, 16
+#: How far above the bound plans are looked for at first, as parts of it: strips on paths with such a bound alone.
+SLACK = 1 / 32, 1 / 8, 1 / 2, inf
+#: Of more strips than this.
+MANY_STRIPS = 1_000
 #: Paths one after the other that are no better than the best one, until no more are laid out.
 PATIENCE = 8
 #: The best order is looked for where a first one takes no more than so many times the best plan.
@@ -262,19 +266,18 @@ class Fastest(Piece[Runs]):
         demands, self._last = self.groups.demands.order, None
         some = partial(Options, self.groups, alone=self.alone)
         first = some(demands.largest, in_order=True)
-        for few in SHORT:
-            self._looked(Paths(first, goal.clock, few, LABELS), goal)
+        self._looked(Paths(first, goal.clock, 1, LABELS), goal)
         bounded = self._bounded(goal, first.suited)
         better = cache(partial(promising, bounded))
-        self._last = better(self._ticks), first.suited
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
         sizes = dict.fromkeys((blocks, demands.largest, *smaller))
 
-        def made(most: int, in_order: bool) -> Options:
-            return some(most, allowed=better(self._ticks), in_order=in_order, suited=first.suited)
+        def made(most: int, in_order: bool, allowed: set[Key]) -> Options:
+            return some(most, allowed=allowed, in_order=in_order, suited=first.suited)
 
         every = [(most, in_order) for in_order, most in product((True, False), sizes)]
-        looked = self._all(every, made, goal)
+        looked = self._all(every, made, better, goal)
+        self._last = better(self._ticks), first.suited
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
             others = self.others(goal.clock)
             if others is None:
@@ -286,9 +289,8 @@ class Fastest(Piece[Runs]):
                 self._try(runs, goal)
             if others and not goal.caps:
                 fewest = self.measured(others[0])["bytes"]
-                for few in SHORT:
-                    self._looked(Paths(first, goal.clock, few, LABELS), goal, fewest)
-                self._all(every, made, goal, fewest)
+                self._looked(Paths(first, goal.clock, 1, LABELS), goal, fewest)
+                self._all(every, made, better, goal, fewest)
         if self.best is not None and self.best.queue is None and self.least < self._ticks:
             self._try(self.resized(self.best, goal.clock), goal)
         below = inf if goal.below is None else goal.below
@@ -297,18 +299,24 @@ class Fastest(Piece[Runs]):
         return self.best if self._ticks < below else None, self.least
 
     def _all(
-        self, every: Sequence[tuple[int, bool]], made: Callable[[int, bool], Options], goal: Goal,
-        cap: int | None = None,
+        self, every: Sequence[tuple[int, bool]], made: Callable[[int, bool, set[Key]], Options],
+        better: Callable[[float], set[Key]], goal: Goal, cap: int | None = None,
     ) -> int:  # fmt: skip
         """Lay out paths of options with blocks of so many bytes, stores in order or not; return how many there were.
 
         When MANY were looked at, only those of the largest blocks with stores in order are, too. Strips are those that
-        may be part of a plan that is better than the one that is known by then.
+        may be part of a plan that is `better` than the one that is known by then. Of many at first those of a plan that
+        is near the bound: if one is found, they are all there are.
         """
         looked, largest = 0, self.groups.demands.order.largest
+        near = iter(SLACK if len(better(self._ticks)) > MANY_STRIPS else ())
         for most, in_order in every:
             if looked <= MANY or (most == largest and in_order):
-                number = self._looked(Paths(made(most, in_order), goal.clock, LONGEST, LABELS), goal, cap)
+                number, below = 0, -inf
+                while below < self._ticks:
+                    below = min(self._ticks, self.least * (1 + next(near, inf)))
+                    options = made(most, in_order, better(below))
+                    number = self._looked(Paths(options, goal.clock, LONGEST, LABELS), goal, cap)
                 looked, self._widest = looked + number, max(self._widest, number)
         return looked
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -35,10 +35,42 @@ MOST_MOVES, MENDED = 20_000, 4_000
 #: Sizes of transfers of which the order is looked for: those that are the best in a first order; all of them where one
 #: has no more transfers than this.
 FEW, SMALL = 2, 500
+#: Runs of which steps and transfers are kept for the next plans.
+KEPT = 300
 #: A run with its first and last layer.
 Numbered = tuple[int, int, FusedRun | LayerRun]
-#: What makes the steps of a run, with ticks and bytes of weights that stay from it on.
-Source = tuple[GroupSteps | NestSteps, int, int]
+
+
+@dataclass(eq=False)
+class Source:
+    """What makes the steps of a run, with ticks and bytes of weights that stay from it on."""
+
+    steps: GroupSteps | NestSteps
+    ticks: int = 0
+    bytes: int = 0
+
+    @cached_property
+    def part(self) -> Part:
+        """The steps and transfers."""
+        part = self.steps.part()
+        part.load(("W", part.layers[0]), self.ticks, self.bytes, 1)
+        return part
+
+
+@dataclass(eq=False)
+class _Sized:
+    """A run in all sizes of transfers: what makes its steps for one, and what was made."""
+
+    steps: Callable[[Size], GroupSteps | NestSteps]
+    ticks: int
+    bytes: int
+    known: dict[Size, Source] = field(default_factory=dict)
+
+    def of(self, size: Size) -> Source:
+        """In one size."""
+        if size not in self.known:
+            self.known[size] = Source(self.steps(size), self.ticks, self.bytes)
+        return self.known[size]
 
 
 @dataclass(frozen=True)
@@ -114,6 +146,7 @@ class Timelines:
         self.net, self.machine = layers.found, layers.machine
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self._known: dict[Runs, Laid] = {}
+        self._runs: dict[object, _Sized] = {}
         self._drafted: tuple[Runs, list[_Drafted] | None] | None = None
 
     def laid(self, runs: Runs, numbered: Iterable[Numbered]) -> Laid:
@@ -166,9 +199,9 @@ class Timelines:
             sizes = self.demands.sizes(self.room)
             sources = self._sources(numbered, [sizes[0]] * len(numbered))
             made: list[_Drafted] | None = None
-            if sum(source.transfers for source, *_ in sources) <= MOST_MOVES:
+            if sum(source.steps.transfers for source in sources) <= MOST_MOVES:
                 several = any(isinstance(run, FusedRun) for *_, run in numbered)
-                each = [[_part(*source) for source in sources]]
+                each = [[source.part for source in sources]]
                 each += [self.parts(numbered, *most) for most in sizes[1:] if several]
                 made = [self._draft(parts, [size] * len(parts)) for parts, size in zip(each, sizes, strict=False)]
                 if not self.demands.fixed:
@@ -237,7 +270,7 @@ class Timelines:
 
     def _one_by_one(self, sources: Iterable[Source]) -> Laid:
         """Each layer or group as one step, behind its loads and ahead of its stores."""
-        parts = [source.whole(ticks) for source, ticks, _ in sources]
+        parts = [source.steps.whole(source.ticks) for source in sources]
         draft = Draft(joined(parts), self.room)
         order = draft.apart()
         timeline = draft.made(order, draft.close)
@@ -256,7 +289,7 @@ class Timelines:
         return self._parts(each, [(most, maps or most)] * len(each))
 
     def _parts(self, numbered: Sequence[Numbered], sizes: Sequence[Size]) -> list[Part]:
-        return [_part(*source) for source in self._sources(numbered, sizes)]
+        return [source.part for source in self._sources(numbered, sizes)]
 
     def carried(self, runs: Runs, numbered: Iterable[Numbered]) -> Carried | None:
         """The steps and transfers of a plan with what makes them; None where none is prefetched."""
@@ -264,34 +297,44 @@ class Timelines:
         laid = self.laid(runs, each)
         if (queue := laid.queue) is None:
             return None
-        return Carried(laid, [source for source, *_ in self._sources(each, _sizes(queue, len(each)))])
+        return Carried(laid, [source.steps for source in self._sources(each, _sizes(queue, len(each)))])
 
     def _sources(self, numbered: Sequence[Numbered], sizes: Sequence[Size]) -> list[Source]:
         """What makes the steps of every run, and what weights that stay from it on take to load."""
         made, before = list[Source](), None
-        for (first, _, run), (most, maps) in zip(numbered, sizes, strict=True):
-            beside = self.room - left_of(self.net, self.machine, run)[1]
-            if isinstance(run, FusedRun):
-                made.append((self._group(run, beside, most, maps), 0, 0))
-            else:
-                layer = self.layers.layer(first, run)
+        for (first, _, run), size in zip(numbered, sizes, strict=True):
+            beside, more = self.room - left_of(self.net, self.machine, run)[1], (0, 0)
+            if not isinstance(run, FusedRun):
+                layer, size = self.layers.layer(first, run), (WHOLE, WHOLE)
                 plain, ran = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
                 more = ran.transfer_ticks - plain.transfer_ticks, ran.bytes - plain.bytes
-                made.append((self._nest(first, run, beside), *more))
+            made.append(self._sized(first, run, beside, *more).of(size))
             before = run
         return made
 
-    def _group(self, run: FusedRun, beside: int, most: int, maps: int) -> GroupSteps:
+    def _sized(self, first: int, run: FusedRun | LayerRun, beside: int, ticks: int, size: int) -> _Sized:
+        """A run with weights that stay from it on; the same wherever in the memory it lies."""
+        bare = replace(run, banks=(), residents={store: (rows, ()) for store, (rows, _) in run.residents.items()})
+        key = first, bare, beside, ticks, size
+        if key not in self._runs:
+            if len(self._runs) == KEPT:
+                self._runs.pop(next(iter(self._runs)))
+            self._runs[key] = _Sized(self._steps(first, bare, beside), ticks, size)
+        return self._runs[key]
+
+    def _steps(self, first: int, run: FusedRun | LayerRun, beside: int) -> Callable[[Size], GroupSteps | NestSteps]:
+        """What makes the steps of a run, in transfers of some sizes."""
+        if not isinstance(run, FusedRun):
+            nest = self._nest(first, run, beside)
+            return lambda _: nest
         laid = self.prices.laid_out(run.first, run.last, option_of(run))
         time = GroupTime(laid.group, self.machine, Around.of(run), laid.down, laid.across)
-        held, kept = laid.memory(run.residents).held(run.blocks), np.array([run.weights], np.int64)
-        return GroupSteps(time, held + beside, kept, self.room, most, maps=maps)
+        held, kept = laid.memory(run.residents).held(run.blocks) + beside, np.array([run.weights], np.int64)
+        return lambda size: GroupSteps(time, held, kept, self.room, size[0], maps=size[1])
 
     def part(self, first: int, run: FusedRun | LayerRun, beside: int, most: int, maps: int) -> Part:
         """The steps of a run from a layer on, beside which so many bytes lie on chip."""
-        if isinstance(run, FusedRun):
-            return self._group(run, beside, most, maps).part()
-        return self.alone(first, run, beside)
+        return self._steps(first, run, beside)((most, maps)).part()
 
     def alone(self, step: int, run: LayerRun, beside: int) -> Part:
         """The steps of a layer by itself, beside which so many bytes lie on chip."""
@@ -357,13 +400,6 @@ def _sizes(queue: Queue, runs: int) -> list[Size]:
 def _small(drafted: Sequence[_Drafted]) -> bool:
     """Whether an order takes little time to find."""
     return min(len(one.draft.order) for one in drafted) <= SMALL
-
-
-def _part(source: GroupSteps | NestSteps, ticks: int, size: int) -> Part:
-    """The steps and transfers of a run, with the weights that stay from it on."""
-    part = source.part()
-    part.load(("W", part.layers[0]), ticks, size, 1)
-    return part
 
 
 def _misnamed(queue: Queue, number: int) -> Iterator[str]:
