@@ -584,7 +584,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("memory: slower plans for more memory", "if value(k) < best:", "if value(k) < inf:"),
     ]),
     ("formulations/fusion/strips.py", "tests/formulations/test_fusion_brute.py", [
-        ("fusion: no broken numbers in one step", "-(-sizes // under) * under, sizes)", "sizes, sizes)"),
+        ("fusion: no broken numbers in one step", "-(-each // under) * under, each)", "each, each)"),
+        ("fusion: broken numbers in the steps of a run", "walk.advance(*suiting[0])", "walk.advance(size)"),
     ]),
     ("formulations/fusion/latency/paths.py", "tests/formulations/test_fusion_latency.py", [
         ("latency: labels as if all was stored before", "if late and fresh.any():", "if False:"),

@@ -55,6 +55,7 @@ import numpy.typing as npt
 
 from formulations.fusion.groups import Axis, Group, Rate, window
 from hwmodels.schedule import Pace, Steps
+from instances.errors import InputError
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -164,21 +165,30 @@ def strips(group: Group, axis: Axis, ways: Sequence[Way]) -> Strips | None:
     rates = group.rates(axis)
     if rates is None:
         return None
-    parts = np.array([(rate.numerator, rate.denominator) for rate in rates.values()], np.int64)
-    under, whole = lcm(*parts[:, 1].tolist()), window(group.net.layers[group.last], axis).outputs
-    sizes = np.array([size for _, size in ways], np.int64)
-    sizes = np.where(sizes >= whole, -(-sizes // under) * under, sizes)
-    suits = (sizes[:, None] * parts[:, 0] % parts[:, 1] == 0).all(axis=1)
+    sizes, suits = _suited(group, axis, rates, [size for _, size in ways])
     suiting = [(mode, size) for (mode, _), size, good in zip(ways, sizes.tolist(), suits, strict=True) if good]
     return _Walk(group, axis, rates).strips(tuple(suiting)) if suiting else None
 
 
+def _suited(group: Group, axis: Axis, rates: dict[int, Rate], sizes: Sequence[int]) -> tuple[Ints, Mask]:
+    """Sizes of strips, more than all of the last layer where no map has a broken number then, and which suit."""
+    parts = np.array([(rate.numerator, rate.denominator) for rate in rates.values()], np.int64)
+    under, whole = lcm(*parts[:, 1].tolist()), window(group.net.layers[group.last], axis).outputs
+    each = np.array(sizes, np.int64)
+    each = np.where(each >= whole, -(-each // under) * under, each)
+    return each, (each[:, None] * parts[:, 0] % parts[:, 1] == 0).all(axis=1)
+
+
 def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple[Pace, ...]]:
-    """Return the steps of a group along an axis in strips of one size, and the pace of every stream."""
+    """Return the steps of a group along an axis in strips of one size, and the pace of every stream.
+
+    As `strips`: what is all of the last layer may be more. Raises InputError for a size that does not suit the group.
+    """
     rates = group.rates(axis)
-    assert rates is not None
+    if rates is None or not (suiting := _suited(group, axis, rates, [size]))[1].all():
+        raise InputError(f"strips of {size} {axis} do not suit layers {group.first} to {group.last}")
     walk = _Walk(group, axis, rates)
-    step, high = walk.advance(size)[:, 0], np.array(walk.high)
+    step, high = walk.advance(*suiting[0])[:, 0], np.array(walk.high)
     again = mode == "recompute"
     last = max(-(-(walk.extent[k] - (0 if again else int(high[k]))) // int(step[k])) for k in walk.sinks)
     first = 1

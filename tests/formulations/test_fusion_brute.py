@@ -16,10 +16,12 @@ from formulations.fusion.groups import Group, Net, Window, window
 from formulations.fusion.memory import Memory, Option, Weights
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import Demands
+from formulations.fusion.schedule import streams_of
 from formulations.fusion.space import Arc
 from formulations.fusion.strips import DONE, FAR, Way, paces, strips
-from formulations.pins import parse_pins
+from formulations.pins import Pins, parse_pins
 from hwmodels.fusion.replay.strips import ALL, _Visit
+from hwmodels.schedule import FusedRun, NetworkRun
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.network.network import Network
@@ -239,6 +241,33 @@ def test_strips_by_hand() -> None:
     few = strips(group, "rows", [ways[0], ways[3], ways[3], ways[3]])  # 6, 1, 1 and 1 steps
     assert few is not None
     assert few.most(np.arange(9.0), 0).tolist() == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "kernel", "steps"), [((7, 7), 2, (1, 1), (4, 8)), ((2, 8), 4, (2, 1), (1, 2))]
+)
+def test_one_step_has_no_broken_numbers(
+    shape: tuple[int, int], stride: int, kernel: tuple[int, int], steps: tuple[int, int]
+) -> None:
+    """Two results: one of every second row, 4 of 7, and one of all: a strip of 7 would have 3.5, one of 8 has 4.
+
+    Of 2 rows one is made by a stride of 4, and one of both: in a strip of one row by half a row.
+    """
+    map_, rows = (1, 1, *shape), shape[0] - kernel[0] + 1
+    every = Conv(name="b", inputs=("x",), shape=(1, 1, rows, shape[1]), filters=1, kernel=kernel)
+    network = Network(name="n", operators=(Input(name="x", shape=map_), conv("a", "x", map_, 1, 1, stride), every))
+    part = FusionPart(network, load_machine("scratchpad_768k"), Pins(()))
+    group = Group(part.net, 0, 1)
+    down, pace = paces(group, "rows", "lead", rows)
+    assert (tuple(one.step for one in pace[:2]), down.first, down.last) == (steps, 1, 1)
+    assert (down, pace) == paces(group, "rows", "lead", steps[1])
+    made = streams_of(group, Option(rows, shape[1], "lead", "lead"))
+    runs = NetworkRun((FusedRun(0, 1, *made, (0, 0), {}, (0, 0), tuple(range(40))),))
+    assert part.walked(runs).faults == ()
+    assert part.price(runs).counts == part.replay(runs).counts
+    if rows > 2:
+        with pytest.raises(InputError, match="strips of 3 rows do not suit layers 0 to 1"):
+            paces(group, "rows", "lead", 3)
 
 
 def test_an_arc_dominates_where_it_is_never_worse() -> None:
