@@ -306,7 +306,7 @@ def random_group(rng: random.Random, *, broadcast: bool = False, passing: bool =
     """
     while True:
         network = random_network(rng, broadcast=broadcast)
-        if broadcast and not any(layer.broadcast for layer in network.layers):
+        if not network.layers or (broadcast and not any(layer.broadcast for layer in network.layers)):
             continue
         machine = random_scratchpad(rng, network)
         machine = machine.model_copy(update={"ocm_bytes": 2**20, "ocm_banks": 1, "buffering": "single"})

@@ -435,6 +435,12 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
     ]),
     ("formulations/fusion/steps.py", "tests/formulations/test_fusion_steps.py", [
+        ("steps: nothing is loaded for nothing", "np.where(active, blocks[:, None], idle)",
+         "np.where(active, blocks[:, None], 0)"),
+        ("steps: weights come before they are read", "self.runs[self.owners == owner]) & ~self.idle)",
+         "self.runs[self.owners == owner]))"),
+        ("steps: weights of turns for nothing", "np.where(self._made(k, steps) > 0, moved, 0)", "moved"),
+        ("steps: calls of turns for nothing", " & (self._made(k, steps) > 0)\n", "\n"),
         ("steps: weights that stay are always there", "np.add.at(change, last + 1,",
          "np.add.at(change, last * 0 + self.steps,"),
         ("steps: pieces come for the first layer", "reader = stream.maker - self.group.first", "reader = 0"),

@@ -2,7 +2,8 @@
 
 A visit of a group (a step of rows, and inside it a step of columns) has a step for every layer that makes something;
 layers that take turns have one together, or one for every block of channels where nothing is added up, with the weights
-of that block. While it runs lie on chip
+of that block. Where a halo is loaded again, a piece may come in a visit in which its reader makes nothing, and go
+before it comes again: then there is a step of no ticks. While a step runs lie on chip
 
     the strips of all streams as they are while the layer runs (`Memory.held`), maps that stay beside the group,
     weights that stay, from the first step that reads them to the last one, and of the weights that do not stay a block
@@ -229,19 +230,20 @@ class GroupSteps:
         active = np.zeros(self.pixels.shape, np.bool_)
         for k in self.layers:  # of those that take turns the first one may be done before the last one
             active[:, :, self.runs[k]] |= self.pixels[:, :, k] > 0
+        idle = self._idle() & ~active
         left = self.room - self.held.max(axis=1) - self.kept.sum(axis=1)[self.way][:, None]
         streamed = self.streamed[self.way]
         self.filters = self._filters(left, streamed)
         """Of a block, (times x row steps, layers)."""
         blocks = np.where(self.together | (streamed == 0), self.turns[self.way], -(-streamed // self.filters))
-        self.counts = np.where(active, blocks[:, None], 0)
+        self.counts = np.where(active, blocks[:, None], idle)
         self.ahead = np.zeros_like(self.counts)
         """Steps of a visit for filters that stay, ahead of its blocks: in the first one, (as `counts`)."""
         self.fill, more = self._fill()
         for w, k in np.argwhere(more):
-            mine = self.counts[self.rows[w] : self.rows[w + 1], :, k]
+            mine = active[self.rows[w] : self.rows[w + 1], :, k]
             if mine.any():
-                row, column = divmod(int(np.argmax(mine.ravel() > 0)), mine.shape[1])
+                row, column = divmod(int(np.argmax(mine.ravel())), mine.shape[1])
                 self.ahead[self.rows[w] + row, column, k] = more[w, k]
         self.counts += self.ahead
         ends = np.cumsum(self.counts.ravel())
@@ -250,6 +252,8 @@ class GroupSteps:
         self.first = np.append(self.starts[self.rows[:-1], 0, 0], self.steps)
         """Where the steps of every way begin, (times x ways + 1,)."""
         self.entry = entry = np.repeat(np.arange(self.counts.size), self.counts.ravel())
+        self.idle = idle.ravel()[entry]
+        """Steps in which a layer makes nothing of what is loaded for it."""
         self.before = self.ahead.ravel()[entry]
         self.layer = entry % len(self.layers)
         self.block = np.arange(self.steps) - self.starts.ravel()[entry] - self.before
@@ -259,6 +263,16 @@ class GroupSteps:
         """Steps of a block of layers that take turns."""
         self.joint = self.together[self.layer] & ~self.passed
         """Steps of all blocks of such layers."""
+
+    def _idle(self) -> Mask:
+        """In which visits a piece is loaded of which some is loaded again, by its first reader, (as `counts`)."""
+        again = self.time.down.again[:, None] | self.time.across.again
+        loaded = np.zeros((*again.shape, len(self.layers)), np.int64)
+        for k, stream in enumerate(self.group.streams if again.any() else ()):
+            if stream.outside:
+                loaded[:, :, self.runs[stream.maker - self.group.first]] |= again & (self._pixels(k) > 0)
+        idle: Mask = self._again(loaded) > 0
+        return idle
 
     def _filters(self, left: Ints, streamed: Ints) -> Ints:
         """Filters of a block: two blocks fit, rounds of lanes where they may, no more bytes than are asked for."""
@@ -287,7 +301,7 @@ class GroupSteps:
         """Filters that are loaded for every step; 0 for layers that take turns."""
         most = self.filters[self.entry // self.counts[0].size, self.layer]
         filters: Ints = np.clip(self.streamed[self.at] - self.block * most, 0, most)
-        filters[self.together[self.layer] | (self.block < 0)] = 0
+        filters[self.together[self.layer] | (self.block < 0) | self.idle] = 0
         return filters
 
     @cached_property
@@ -343,7 +357,7 @@ class GroupSteps:
         filters = np.minimum(first + channels, self.number[k]) - np.maximum(first, stay)
         cut = (first <= stay) & (stay < first + channels)
         moved = np.maximum(0, filters) * size - np.where(cut, self.gone[way, k], 0)
-        needed: Ints = np.where(self.passed[steps] & (self._made(k, steps) == 0), 0, moved)
+        needed: Ints = np.where(self._made(k, steps) > 0, moved, 0)
         return needed
 
     def _made(self, k: int, steps: Ints) -> Ints:
@@ -367,7 +381,7 @@ class GroupSteps:
         """Ways in which weights stay, with the first and the last step that reads them, by the layer that has them."""
         found = {}
         for owner in np.flatnonzero(self.kept.any(axis=0)):
-            steps = np.flatnonzero(np.isin(self.layer, self.runs[self.owners == owner]))
+            steps = np.flatnonzero(np.isin(self.layer, self.runs[self.owners == owner]) & ~self.idle)
             begin, end = (np.searchsorted(steps, self.first[at]) for at in (slice(None, -1), slice(1, None)))
             ways = np.flatnonzero((self.kept[:, owner] > 0) & (begin < end))
             found[int(owner)] = ways, steps[begin[ways]], steps[end[ways] - 1]
@@ -487,12 +501,13 @@ class GroupSteps:
 
     def _turns(self, steps: Ints) -> Moves:
         """A transfer for all weights of layers that take turns."""
-        ticks = np.zeros(self.streamed.shape, np.int64)
+        ticks = np.zeros_like(steps)
         for k in np.flatnonzero(self.together).tolist():
-            each = [self.time.streamed(k, int(kept)) for kept in self.kept[:, self.owners[k]]]
-            ticks[:, self.runs[k]] += np.array(each, np.int64)
+            each = np.array([self.time.streamed(k, int(kept)) for kept in self.kept[:, self.owners[k]]], np.int64)
+            mine = (self.runs[k] == self.layer[steps]) & (self._made(k, steps) > 0)
+            ticks += np.where(mine, each[self.at[0][steps]], 0)
         first = self.runs[np.flatnonzero(self.together)[0]]
-        return _weights(int(first), np.ones_like(steps), ticks[self.at][steps], self.weights[steps], steps)
+        return _weights(int(first), np.ones_like(steps), ticks, self.weights[steps], steps)
 
     @property
     def transfers(self) -> int:

@@ -98,7 +98,9 @@ def _of_group(steps: GroupSteps) -> Iterator[Work]:
         outputs, row = layer.g * layer.m, entry // len(steps.layers)
         stay, fill, ahead = outputs - int(steps.streamed[0, k]), int(steps.fill[k]), int(steps.before[i])
         loaded, most = int(steps.loaded[i]), int(steps.filters[row, k])
-        if block < 0:
+        if steps.idle[i]:
+            made = 0, 0
+        elif block < 0:
             made = (block + ahead) * fill, (block + ahead + 1) * fill
         else:
             made = ahead * fill if block == 0 else stay + block * most, stay + block * most + loaded

@@ -123,6 +123,41 @@ def test_the_last_visit_of_layers_in_turns_is_a_step() -> None:
     assert not part.replay(NetworkRun((run,))).faults
 
 
+@pytest.mark.parametrize(("room", "ticks"), [(4096, [800 + 64 + 144] * 15), (236, [8 * 900] * 7 + [4 * 900])])
+def test_weights_of_turns_come_for_those_that_make_something(room: int, ticks: list[int]) -> None:
+    """As before, with room for all weights and without: of the 8 visits the first layer has no part in the last one.
+
+    Its 144 bytes of weights come in 7 visits, those of the other one in 8, in a call each. Where they find no room
+    all of a visit are one transfer, with a call of 800 + 64 + 36 ticks for each of the 4 filters of a layer.
+    """
+    memory = {"ocm_bytes": str(room), "ocm_banks": "1", "psum_bytes": "1"}
+    part = FusionPart(chain(4, 4, size=8), load_machine("scratchpad_768k", memory), Pins(()))
+    streams = streams_of(Group(part.net, 0, 1), Option(1, 8, "lead", "lead"))
+    run = FusedRun(0, 1, *streams, (0, 0), {}, (8, 0), (0,), (Blocks(0, 1, 1),))
+    (made,) = part.timelines.parts(part.numbered(NetworkRun((run,))), WHOLE)
+    weights = [one for name, one in zip(made.names, made.moves, strict=True) if name[0] == "W"]
+    assert [one.ticks for one in weights] == ticks
+    if room > 400:
+        assert sum(one.bytes for one in weights) == part.prices.price(run).bytes["W"] == (7 + 8) * 144
+
+
+def test_what_is_loaded_for_nothing_is_there_for_a_step_of_no_ticks() -> None:
+    """A 3x3 layer of one channel on 4 x 4 pixels makes two columns a visit, of rows that stay; columns come again.
+
+    In the first step of rows row 0 comes, columns 0..2 and then 1..3 beside column 0: 3 and 4 bytes, for no result.
+    Then with 9 bytes of weights and 2 of the result 4 + 3, 4 + 4, 8 + 3, and 3 + 4 + 4: column 0 of row 0 has gone.
+    """
+    part = FusionPart(chain(1, size=4, channels=1), load_machine("scratchpad_768k"), Pins(()))
+    streams = streams_of(Group(part.net, 0, 0), Option(1, 2, "retain", "recompute"))
+    runs = NetworkRun((FusedRun(0, 0, *streams, (9,), {}, (0,), tuple(range(40))),))
+    timeline = part.timelines.timeline(part.numbered(runs), WHOLE)
+    assert [step.ticks for step in timeline.steps] == [0, 0] + [2 * 9 * 8] * 8
+    assert [step.bytes for step in timeline.steps][:6] == [3, 4, 11 + 7, 11 + 8, 11 + 11, 11 + 11]
+    loads = [(one.bytes, one.due) for one in timeline.transfers if isinstance(one, Load)]
+    assert loads == [(3, due) for due in range(1, 9)] + [(9, 3)]
+    assert not part.replay(runs).faults
+
+
 def later() -> Network:
     """A convolution, and a sum of it with another input, which comes for the second layer only."""
     net = Builder("later", "")

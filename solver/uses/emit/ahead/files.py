@@ -349,7 +349,7 @@ class AheadFiles:
         for r, work in enumerate(whole.work):
             for step, one in enumerate(work, whole.begins[r] + 1):
                 layer, table, some = whole.found.layers[one.layer], "NULL", list[Filters]()
-                if layer.weights != "none":
+                if layer.weights != "none" and one.first < one.last:
                     some = [part for part in there.get(one.layer, []) if part.due <= step <= part.last]
                     table = f"addresses_{self._addresses(one, step, some)}"
                 low, high = (some[0].low, some[0].high) if some else (0, layer.n)
