@@ -565,6 +565,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "loaded: Ints = several + 0 * more"),
         ("latency: bounds of nests with all of the input again for a part of the kernel", "int(inputs * again)",
          "inputs"),
+        ("latency: bounds of nests that wait for a map in its padding", "int(not padded and loads > own * weights)",
+         "int(loads > own * weights)"),
         ("latency: bounds with nothing behind the last step", "made[:, 0] + drain[:, None]", "made[:, 0]"),
         ("latency: bounds with weights that lie ahead of their step", "np.add.at(change, first + 1, size)",
          "np.add.at(change, first, size)"),

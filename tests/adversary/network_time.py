@@ -9,8 +9,9 @@ The least time is compared with the time and the bound that certile states, and 
 hand is in `test_network_time`: two layers on 3 rows of a pixel take (2 + 3) + 24 + 1 ticks in strips of a row.
 
 Counting and simulation are of this folder alone (`network_time_nets`: layers; `network_time_groups`: strips;
-`network_time_turns`: layers in turns; `network_time_alone`: layers by themselves; `network_time_events`: engine and
-queue); what is refused is what docs/fusion.md leaves out of the space of time.
+`network_time_turns`: layers in turns; `network_time_alone`: layers by themselves, `network_time_nests`: cut along all
+dimensions; `network_time_events`: engine and queue); what is refused is what docs/fusion.md leaves out of the space of
+time.
 """
 
 from __future__ import annotations

@@ -28,11 +28,12 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import DECISIONS
 from formulations.fusion.steps import GroupSteps, Part, Piece, joined
 from formulations.pins import Pins, parse_pins
-from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
+from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest, NetworkRun
 from hwmodels.timeline.price import occupancy
 from hwmodels.timeline.schedule import Load, Step
 from instances.load import load_machine, load_network
 from instances.network.network import Network
+from instances.network.operators import Conv, Input
 from instances.zoo.builder import Builder
 from instances.zoo.chains import chain, skip
 from solver import check, show
@@ -466,9 +467,31 @@ def test_both_ends_of_a_network_by_hand() -> None:
     place = frozenset[int](), floors.room
     clocks = [way.matrix.max(axis=1) for way in Options.ways(floors, 0, 0, [place])[place] if way.option.height]
     assert min(max(each[0], each[2]) for each in clocks) == 880 + 918 + 4608 + 912
-    nests = floors._by_itself(0, place)  # a byte of each operand first, a byte of the result last
-    assert min(max(nest.matrix.max(axis=1)[[0, 2]]) for nest in nests) == 2 * 865 + 4608 + 865
+    nests = floors._by_itself(0, place)  # a byte of weights first, above the first row; a byte of the result last
+    assert min(max(nest.matrix.max(axis=1)[[0, 2]]) for nest in nests) == 865 + 4608 + 865
     assert min(nest.moving for nest in nests) == (64 + 54 + 384 + 3 * 864,)
+    part = part_of(chain(6, size=8, channels=1, taps=1), ocm_bytes=1024, ocm_banks=16)
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
+    nests = floors._by_itself(0, place)  # without padding a byte of each operand first
+    assert min(max(nest.matrix.max(axis=1)[[0, 2]]) for nest in nests) == 2 * 865 + 512 + 865
+
+
+def test_a_nest_may_begin_in_the_padding() -> None:
+    """8 rows of 16 pixels under 3 taps of a column: taps outside, rows inside, all results on chip.
+
+    Above the first row there is nothing to load: 801 ticks for a tap, 3 * 8 rows of 16 cycles of 100 ticks each, and
+    all 512 bytes of results behind them. Meanwhile the rows are loaded again for each tap, in 816 ticks.
+    """
+    conv = Conv(name="a", inputs=("x",), shape=(1, 1, 8, 16), filters=1, kernel=(3, 1), pad=(1, 0, 1, 0))
+    network = Network(name="padded", operators=(Input(name="x", shape=(1, 1, 8, 16)), conv))
+    prices = {"transfer.segment_ticks": "0", "transfer.byte_ticks": "1", "compute.cycle_ticks": "100"}
+    machine = load_machine("scratchpad_768k", prices | {"ocm_bytes": "4096", "ocm_banks": "1"})
+    nest = Nest((Hold("OUT"), Loop("i", 1), Hold("W"), Loop("r", 1), Hold("IN")))
+    part, runs = FusionPart(network, machine, Pins(())), NetworkRun((LayerRun(nest, {}, 0, (0,)),))
+    assert not part.contains(runs)
+    assert not part.replay(runs).faults
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
+    assert Paths(floors).ends()[0][0] <= part.laid(runs).ticks == 801 + 3 * 8 * 1600 + 800 + 128
 
 
 def test_a_first_block_may_have_few_filters_by_hand() -> None:
@@ -543,13 +566,13 @@ def test_bounds_of_a_layer_by_hand() -> None:
     bytes, and something of the kernel lies beside them; or all weights, which the first step waits for, 144 ticks. In
     100 bytes weights are loaded three times: every row needs two of three taps, so 2 * 96 bytes more, and a third of
     the input, 86 bytes, is a tile. A result that stays is not stored, else it is 256 bytes. Before the first layer a
-    byte of each operand is loaded, behind the last one a byte is stored.
+    byte of weights is loaded, behind the last one a byte is stored.
     """
     part = part_of(chain(4, 4, size=8), calls=False, ocm_bytes=4096, ocm_banks=64)
     floors, (k,) = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: False), (0,)
     for near, free, clocks in [
-        (frozenset({k}), 4096 - 256, [[578, 400, 400], [720, 400, 400]]),
-        (There(), 4096, [[578, 400, 656], [720, 400, 656]]), (There(), 100, [[592, 592, 848]]),
+        (frozenset({k}), 4096 - 256, [[577, 400, 400], [720, 400, 400]]),
+        (There(), 4096, [[577, 400, 656], [720, 400, 656]]), (There(), 100, [[592, 592, 848]]),
     ]:  # fmt: skip
         made = [way.matrix.max(axis=1).tolist() for way in floors._by_itself(0, (near, free))]
         assert all(one in made for one in clocks)

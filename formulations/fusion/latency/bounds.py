@@ -41,9 +41,10 @@ With several queues (`products.joint`) E' is behind A1 of each, with its own D a
 no faster than one for each, so that is a bound, too, which knows better what is ahead (`apart`).
 
 At both ends of a network calls are known. Before the first step nothing runs beside a transfer: it waits for its piece
-of the input, and for weights. Let r be the filters that a last round of lanes has, of m filters in R rounds. A first
-block of fewer than r leaves more than R - 1 rounds for the others, so the layer takes R + 1 rounds in this visit: the
-step begins behind the loads of r filters, or of one with a round more. Behind the last step its result is stored.
+of the input (a nest may begin in the padding, with none), and for weights. Let r be the filters that a last round of
+lanes has, of m filters in R rounds. A first block of fewer than r leaves more than R - 1 rounds for the others, so the
+layer takes R + 1 rounds in this visit: the step begins behind the loads of r filters, or of one with a round more.
+Behind the last step its result is stored.
 
 **Calls.** Transfers of a queue run one after the other, and take by themselves at least what all pieces of maps, and
 the weights of every layer once, take with a call each: the least sum over cuts (`Paths.moving`) bounds the latency,
@@ -285,10 +286,14 @@ class Floors(Options):
         )
 
     def _called(self, t: int, place: Place) -> int:
-        """Operands that a layer by itself loads, at least: of each there is a call before it begins."""
+        """Operands that the first step of a layer by itself reads, at least: of each there is a call before it begins.
+
+        Of a map with padding that step may read nothing: of a row of the kernel in the padding.
+        """
         weights, loads = self.groups.weight_bytes[t], self._once(self.nests[t], place[0])
-        both = self.net.shared[t] < 0 < weights < loads  # what is loaded beyond weights is of a map
-        return int(loads > 0) + int(both)
+        own = self.net.shared[t] < 0 < weights  # what is loaded beyond weights is of a map
+        padded = any(int(inside.min()) < 0 for inside in _read(self.net.layers[t]))
+        return int(own) + int(not padded and loads > own * weights)
 
     def _once(self, arc: Arc, near: There) -> int:
         """Bytes that a layer by itself loads at least."""
