@@ -17,7 +17,7 @@ import pytest
 from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
-from formulations.fusion.arcs import MODES
+from formulations.fusion.arcs import MODES, ONCE
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Option, channels_of, passing_of, turns_of, weights_of
 from formulations.fusion.part import FusionPart
@@ -298,11 +298,14 @@ def _narrow(rng: random.Random, source: Operator, add: Callable[..., Operator]) 
     add(Conv, [last], filters=rng.randint(1, 4), kernel=kernel, groups=1, **fields)
 
 
-def random_group(rng: random.Random, *, broadcast: bool = False, passing: bool = False) -> NetworkPlanned:
+def random_group(
+    rng: random.Random, *, broadcast: bool = False, passing: bool = False, ahead: bool = False
+) -> NetworkPlanned:  # fmt: skip
     """A network that runs as one group, in a memory that has not one byte more than its plan counts.
 
     Halos kept or made again along both axes, warm-up, any weights that stay, layers that take turns, maps loaded twice.
-    `passing`: some take turns and add nothing up.
+    `passing`: some take turns and add nothing up. `ahead`: as C with transfers ahead has them: strips of whole rows
+    that keep their halo, whole filters that stay, no turns that add up.
     """
     while True:
         network = random_network(rng, broadcast=broadcast)
@@ -316,8 +319,10 @@ def random_group(rng: random.Random, *, broadcast: bool = False, passing: bool =
         group = Group(part.net, 0, last, twice)
         steps = rng.randint(1, layers[-1].r), rng.randint(1, layers[-1].c)
         option = Option(*steps, rng.choice(MODES), rng.choice(MODES), twice)
+        if ahead:
+            option = Option(steps[0], layers[-1].c, rng.choice(ONCE), "lead", twice)
         try:
-            run = _run(rng, part, group, option, passing=passing)
+            run = _run(rng, part, group, option, passing=passing, ahead=ahead)
             walked = part.walked(NetworkRun((run,)))
         except InputError:  # it is not legal, or strips of this size do not suit it
             continue
@@ -328,16 +333,20 @@ def random_group(rng: random.Random, *, broadcast: bool = False, passing: bool =
         return NetworkPlanned(network, machine.model_copy(update={"ocm_bytes": peak}), NetworkRun((run,)))
 
 
-def _run(rng: random.Random, part: FusionPart, group: Group, option: Option, *, passing: bool) -> FusedRun:
+def _run(
+    rng: random.Random, part: FusionPart, group: Group, option: Option, *, passing: bool, ahead: bool
+) -> FusedRun:  # fmt: skip
     """The run of all layers, with weights that stay and layers that take turns as it happens."""
-    if group.first == group.last:
-        raise InputError("one layer is no group")
+    if group.first == group.last or (ahead and sum(stream.result for stream in group.streams) > 1):
+        raise InputError("one layer is no group, and rows of one result are no whole ones of others")
     part.prices.laid_out(group.first, group.last, option)
     rows, columns, streams = streams_of(group, option)
-    sizes = weights_of(group, part.prices.groups.weight_bytes).bytes
-    stay = tuple(rng.choice((0, size, rng.randint(0, size))) for size in sizes)
+    weights = weights_of(group, part.prices.groups.weight_bytes)
+    stay = tuple(rng.choice((0, size, rng.randint(0, size))) for size in weights.bytes)
+    if ahead:
+        stay = tuple(size - size % max(1, each) for size, each in zip(stay, weights.filters, strict=True))
     blocks: list[Blocks] = []
-    turns = (*turns_of(group), *(passing_of(group) if passing else ()))
+    turns = (*(turns_of(group) if not ahead else ()), *(passing_of(group) if passing else ()))
     for first, last in rng.sample(turns, len(turns)):
         count = channels_of(part.net.layers[first])
         if rng.random() < 0.8 and all(last < one.first or one.last < first for one in blocks):

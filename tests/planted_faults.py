@@ -150,6 +150,23 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("work: sums begin where channels do not", "opens=before == 0", "opens=low == 1"),
         ("work: filters with all channels", "first + filters, low, low + number)", "first + filters)"),
     ]),
+    ("solver/uses/emit/ahead/whole.py", "tests/solver/test_emit_ahead_turns.py", [
+        ("ahead: a map between turns is there as a whole", "            cuts |= {one.first for one in works}\n",
+         "            pass\n"),
+        ("ahead: what a layer makes in turns is there in the last one", "self.begins[r] + work.step\n",
+         "self.begins[r] + some[-1].step\n"),
+    ]),
+    ("solver/uses/emit/ahead/files.py", "tests/solver/test_emit_ahead_turns.py", [
+        ("ahead: the first of two layers alone has its turn", "bisect(steps, order.at))]",
+         "bisect_left(steps, order.at) + 1)]"),
+        ("ahead: layers that make nothing have a turn", "one in every if one.begin < one.end]", "one in every]"),
+    ]),
+    ("formulations/fusion/work.py", "tests/solver/test_emit_ahead_turns.py", [
+        ("work: filters stay behind their turn", "streamed = int(steps.in_turns(",
+         "streamed = 0 * int(steps.in_turns("),
+        ("work: filters of the first layer of a step alone", "step, each = steps[t, due],",
+         "step, each = next(one for one in work if one.step == due),"),
+    ]),
     ("solver/uses/emit/ahead/addressed.py", "tests/solver/test_emit_ahead.py", [
         ("addresses: no less than at first is tried", "if spares[run] > size // MOST",
          "if spares[run] > size // FIRST"),

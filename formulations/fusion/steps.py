@@ -342,14 +342,14 @@ class GroupSteps:
             return size
         for k in np.flatnonzero(self.together).tolist():
             steps = np.flatnonzero(self.layer == self.runs[k])
-            size[steps] += self._in_turns(k, steps)
+            size[steps] += self.in_turns(k, steps)
         left = self.room - self.kept.sum(axis=1)[self.at[0]] - self.held.ravel()[self.entry]
         self.tight = np.flatnonzero(self.joint & (size > left))
         """Steps of layers that take turns whose weights come in turns: they have all memory."""
         size[self.tight] = left[self.tight]
         return size
 
-    def _in_turns(self, k: int, steps: Ints) -> Ints:
+    def in_turns(self, k: int, steps: Ints) -> Ints:
         """Bytes of a layer's weights that do not stay, of those that take turns: of the block of a step, or all."""
         way, size = self.at[0][steps], int(self.size[k])
         channels = self.outputs[k] // self.turns[way, k]
@@ -424,7 +424,7 @@ class GroupSteps:
         tight = self.tight if self.together.any() else np.zeros(0, np.int64)
         for k in self.layers:
             steps = np.setdiff1d(np.flatnonzero(self.layer == self.runs[k]), tight, assume_unique=True)
-            mine = self._in_turns(k, steps) if self.together[k] else size[steps]
+            mine = self.in_turns(k, steps) if self.together[k] else size[steps]
             made += self._weights(k, mine, steps)
         if len(tight):
             made.append(self._turns(tight))

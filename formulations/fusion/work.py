@@ -5,6 +5,9 @@ example: a layer of 8 filters makes rows 0..3 in a visit, 4 of its filters stay.
 (they come to stay) and the first block of the others, 4..5; its second step filters 6..7. Transfers of a step's weights
 follow each other: first what is there for this step alone, then what stays.
 
+A step of layers that take turns computes a block of channels of each of them, layer after layer. An example: two layers
+of 8 channels in blocks of 4; a visit has two steps, each of channels 0..3 or 4..7 of the first, then of the second.
+
 A step of a nest computes a box: rows of some filters, with some of the input channels (`low` to `high`). Where these
 are cut the sums of a box stay on chip from its first step, which `opens` them, to its last one, which `closes` them. An
 example: two halves of the channels, one after the other, two filters at a time; four steps, the first two open.
@@ -32,6 +35,8 @@ class Work(NamedTuple):
     Each up to before it.
     """
 
+    step: int
+    """Of its run, from 1; one of layers that take turns has one for each."""
     layer: int
     begin: int
     end: int
@@ -72,10 +77,11 @@ class Tile(NamedTuple):
 
 
 def work_of(source: GroupSteps | NestSteps) -> list[Work]:
-    """Return what each step of a run computes.
+    """Return what each step of a run computes, step after step.
 
-    Raises InputError for runs whose steps are no whole rows of some filters: strips of columns, layers that take turns,
-    weights of which a part of a filter stays, nests that cut more than rows, filters and input channels.
+    Raises InputError for runs whose steps are no whole rows of some filters: strips of columns, layers that take all
+    their turns in one step, weights of which a part of a filter stays, nests that cut more than rows, filters and input
+    channels.
     """
     return list(_of_nest(source) if isinstance(source, NestSteps) else _of_group(source))
 
@@ -85,28 +91,39 @@ def _of_group(steps: GroupSteps) -> Iterator[Work]:
     names = f"{group.net.layers[first].name}..{group.net.layers[group.last].name}"
     if steps.counts.shape[1] > 1:
         raise InputError(f"{names}: strips have columns")
-    if steps.together.any():
-        raise InputError(f"{names}: layers take turns")
+    if steps.joint.any():
+        raise InputError(f"{names}: layers take all their turns in one step")
     if steps.gone.any():
         raise InputError(f"{names}: a part of a filter stays on chip")
     if (steps.owners != np.array(steps.layers)).any():
         raise InputError(f"{names}: some have one tensor of weights")
     spans = [steps.time.spans(k) for k in steps.layers]
-    every = (each.tolist() for each in (steps.entry, steps.layer, steps.block))
-    for i, (entry, k, block) in enumerate(zip(*every, strict=True)):
-        layer = group.net.layers[first + k]
-        outputs, row = layer.g * layer.m, entry // len(steps.layers)
-        stay, fill, ahead = outputs - int(steps.streamed[0, k]), int(steps.fill[k]), int(steps.before[i])
-        loaded, most = int(steps.loaded[i]), int(steps.filters[row, k])
-        if steps.idle[i]:
-            made = 0, 0
-        elif block < 0:
-            made = (block + ahead) * fill, (block + ahead + 1) * fill
-        else:
-            made = ahead * fill if block == 0 else stay + block * most, stay + block * most + loaded
-        begin, end = spans[k][0][:, row].tolist()
-        left, right = spans[k][1][:, 0].tolist()
-        yield Work(first + k, begin, end, left, right, *made, loaded)
+    for i, (entry, run) in enumerate(zip(steps.entry.tolist(), steps.layer.tolist(), strict=True)):
+        row = entry // len(steps.layers)
+        for k in np.flatnonzero(steps.runs == run).tolist():
+            made, streamed = _in_turn(steps, i, k) if steps.together[k] else _filters(steps, i, k, row)
+            begin, end = spans[k][0][:, row].tolist()
+            left, right = spans[k][1][:, 0].tolist()
+            yield Work(i + 1, first + k, begin, end, left, right, *made, streamed)
+
+
+def _filters(steps: GroupSteps, i: int, k: int, row: int) -> tuple[tuple[int, int], int]:
+    """The filters of a step of a layer, and how many of the last ones do not stay; none in a step for a load alone."""
+    if steps.idle[i]:
+        return (0, 0), 0
+    block, stay = int(steps.block[i]), int(steps.outputs[k] - steps.streamed[0, k])
+    fill, ahead = int(steps.fill[k]), int(steps.before[i])
+    loaded, most = int(steps.loaded[i]), int(steps.filters[row, k])
+    if block < 0:
+        return ((block + ahead) * fill, (block + ahead + 1) * fill), loaded
+    return (ahead * fill if block == 0 else stay + block * most, stay + block * most + loaded), loaded
+
+
+def _in_turn(steps: GroupSteps, i: int, k: int) -> tuple[tuple[int, int], int]:
+    """The channels of a layer in a step of layers that take turns, and how many of the last filters do not stay."""
+    channels, block = int(steps.outputs[k] // steps.turns[0, k]), int(steps.block[i])
+    streamed = int(steps.in_turns(k, np.array([i]))[0]) // max(1, int(steps.size[k]))
+    return (block * channels, (block + 1) * channels), streamed
 
 
 def _of_nest(steps: NestSteps) -> Iterator[Work]:
@@ -117,7 +134,7 @@ def _of_nest(steps: NestSteps) -> Iterator[Work]:
         raise InputError(f"{layer.name}: partial sums leave the chip")
     every, done = tiled.ranges(), dict[tuple[int, ...], int]()
     volume = prod((stop - start for start, stop in every.values()), start=np.ones(tiled.count, np.int64))
-    for span in steps.spans:
+    for step, span in enumerate(steps.spans, 1):
         box = {d: (int(start[span].min()), int(stop[span].max())) for d, (start, stop) in every.items()}
         (g, h), (m, n), (low, high), rows = (box[d] for d in "gmnr")
         whole = prod(stop - start for start, stop in box.values()) == int(volume[span].sum())
@@ -127,7 +144,7 @@ def _of_nest(steps: NestSteps) -> Iterator[Work]:
         before = done.get((*rows, *filters), 0)
         done[*rows, *filters] = after = before + high - low
         yield Work(
-            steps.number, *rows, 0, layer.c, *filters, 0, low, high, opens=before == 0, closes=after == layer.n
+            step, steps.number, *rows, 0, layer.c, *filters, 0, low, high, opens=before == 0, closes=after == layer.n
         )  # fmt: skip
     if any(count != layer.n for count in done.values()):
         raise InputError(f"{layer.name}: steps of its nest add channels to parts of what others add to")
@@ -158,15 +175,16 @@ def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> 
     for k, ((operand, t), one) in enumerate(zip(part.names, part.moves, strict=True)):
         if operand == "W" and isinstance(one, Load):
             mine[t, one.due].append(k)
+    steps = {(one.layer, one.step): one for one in work}
     for (t, due), some in mine.items():
-        step = work[due - 1]
         if isinstance(source, NestSteps):
             if len(some) > 1:
                 raise InputError(f"{source.layer.name}: weights that other layers read stay on chip")
             tiles = "W" in source.tiled.skeleton.depth  # if not they stay from here on: all of them
             found[some[0]] = _brought(source, due) if tiles else Brought(work[0].first, work[-1].last)
             continue
-        each, at, left = int(source.size[t - source.group.first]), step.last - step.streamed, step.streamed
+        step, each = steps[t, due], int(source.size[t - source.group.first])
+        at, left = step.last - step.streamed, step.streamed
         for k in some:
             number, rest = divmod(part.moves[k].bytes, each)
             if rest:

@@ -16,8 +16,10 @@ import pytest
 
 from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.part import FusionPart
+from formulations.fusion.schedule import Runs
 from formulations.fusion.work import work_of
 from formulations.pins import Pins
+from hwmodels.fusion.replay.referee import FusedReplay
 from hwmodels.schedule import Hold, Item, LayerRun, Loop, Nest, NetworkRun
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
@@ -39,19 +41,21 @@ AGAIN = Loop("m", 3), Hold("OUT"), Loop("n", 2), Hold("IN"), Hold("W")
 
 @dataclass(frozen=True)
 class Alone:
-    """Layers by themselves, and a queue of their transfers."""
+    """Layers by themselves, or groups, and a queue of their transfers."""
 
     network: Network
     machine: Machine
-    runs: NetworkRun[LayerRun]
+    runs: Runs
     part: FusionPart
 
     @classmethod
     def of(cls, network: Network, machine: Machine, runs: Any, more: float = 1.0) -> Alone:
-        """In a memory that has so many times what steps need; raises InputError for nests that are none."""
+        """In a memory that has so many times what steps and groups need; raises InputError for nests that are none."""
         part = FusionPart(network, machine, Pins(()))
-        assert part.walked(runs).faults == ()
+        walked = part.walked(runs)
+        assert walked.faults == ()
         need = max(step.bytes for each in part.laid(runs).parts for step in each.steps)
+        need = max(need, *(one.peak_bytes for one in walked.runs if isinstance(one, FusedReplay)), 0)
         machine = machine.model_copy(update={"ocm_bytes": round(need * more)})
         part = FusionPart(network, machine, Pins(()))
         return cls(network, machine, replace(runs, queue=part.laid(runs).queue), part)

@@ -6,6 +6,7 @@ run_A_to_B.c       for a group (or a layer) what its layers compute
 
 from __future__ import annotations
 
+from bisect import bisect, bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -339,6 +340,12 @@ class AheadFiles:
             f += number
         return found
 
+    @cached_property
+    def _computed(self) -> list[tuple[int, int, Work]]:
+        """What steps compute, each with the numbers of run and step; not of a layer that makes nothing in its turn."""
+        every = ((r, one) for r, work in enumerate(self.whole.work) for one in work)
+        return [(r, self.whole.begins[r] + one.step, one) for r, one in every if one.begin < one.end]
+
     def _works(self) -> list[str]:
         """What steps compute, and the tables of addresses of filters."""
         whole, rows = self.whole, list[str]()
@@ -346,16 +353,15 @@ class AheadFiles:
         for move in whole.moves:
             if move.filters is not None:
                 there.setdefault(move.filters.layer, []).append(move.filters)
-        for r, work in enumerate(whole.work):
-            for step, one in enumerate(work, whole.begins[r] + 1):
-                layer, table, some = whole.found.layers[one.layer], "NULL", list[Filters]()
-                if layer.weights != "none" and one.first < one.last:
-                    some = [part for part in there.get(one.layer, []) if part.due <= step <= part.last]
-                    table = f"addresses_{self._addresses(one, step, some)}"
-                low, high = (some[0].low, some[0].high) if some else (0, layer.n)
-                box = f"{one.begin}, {one.end}, {one.first}, {one.last}, {one.low}, {min(one.high, layer.n)}"
-                more = f"{low}, {high - low}, {int(one.opens)}, {int(one.closes)}, {whole.turn(r, step)}"
-                rows.append(f"    {{{self.name(one.layer)}, {box}, {more}, {table}}},")
+        for r, step, one in self._computed:
+            layer, table, some = whole.found.layers[one.layer], "NULL", list[Filters]()
+            if layer.weights != "none" and one.first < one.last:
+                some = [part for part in there.get(one.layer, []) if part.due <= step <= part.last]
+                table = f"addresses_{self._addresses(one, step, some)}"
+            low, high = (some[0].low, some[0].high) if some else (0, layer.n)
+            box = f"{one.begin}, {one.end}, {one.first}, {one.last}, {one.low}, {min(one.high, layer.n)}"
+            more = f"{low}, {high - low}, {int(one.opens)}, {int(one.closes)}, {whole.turn(r, step)}"
+            rows.append(f"    {{{self.name(one.layer)}, {box}, {more}, {table}}},")
         lines = []
         for numbers, k in self._tables.items():
             lines += _table(f"static const int addresses_{k}[]", [str(x) for x in numbers])
@@ -372,11 +378,14 @@ class AheadFiles:
         return self._tables.setdefault(tuple(found.tolist()), len(self._tables))
 
     def _commands(self) -> list[str]:
-        """The commands of the processor."""
+        """The commands of the processor: of a step one for all that it computes."""
         found, waited = list[tuple[str, int]](), 0
+        steps = [step for _, step, _ in self._computed]
         for order in self.whole.laid.timeline.orders():
-            if order.do != "wait":
-                found.append((order.do, order.at - (order.do == "run")))
+            if order.do == "push":
+                found.append(("push", order.at))
+            elif order.do == "run":
+                found += [("run", k) for k in range(bisect_left(steps, order.at), bisect(steps, order.at))]
             elif order.at >= waited:  # all before it are done, too
                 waited = order.at + 1
                 if found and found[-1][0] == "wait":

@@ -10,6 +10,11 @@ A nest that cuts input channels keeps **sums** on chip, a tensor of their own; a
 objects: each of its elements is made where a sum lay, or before it, channel after channel (column after column in
 "CHW"), so that no sum is lost. A nest may load its input again, in other **turns**, each with objects of its own.
 
+Of layers that take turns for blocks of channels the map between has these blocks: the rows of one are there from the
+step that makes them to the last one of that block that reads them. An example: a pool of 3 rows behind a convolution, a
+row of each in a visit, 2 blocks: in the first step of a visit lie 3 rows of block 0 and the 2 of block 1 that its next
+turn reads as well.
+
 Steps count from 1 over the whole network, as those of `hwmodels.timeline.schedule`.
 """
 
@@ -231,14 +236,16 @@ class Whole:
             self._moves(r, loaded)
 
     def _result(self, r: int, t: int) -> Tensor:
-        """What a layer makes; in blocks of channels where these are stored one by one."""
+        """What a layer makes; in blocks of channels where these are stored one by one, or another one takes turns."""
         layer, source, run = self.found.layers[t], self.carried.sources[r], self.chip.runs[r]
-        cuts = {0, layer.g * layer.m}
+        cuts, works = {0, layer.g * layer.m}, [one for one in self.work[r] if one.layer == t]
+        if isinstance(run, FusedRun) and any(one.first <= t < one.last for one in run.blocks):
+            cuts |= {one.first for one in works}
         s = self.found.writes[t]
         tiles = tiles_of(source, "OUT") if isinstance(source, NestSteps) else []
         apart = cuts | {tile.channels[0] for tile in tiles}
         stored = any(isinstance(one, Store) for one in self.parts[r].moves)
-        work = next(one for one in self.work[r] if one.layer == t)
+        work = works[0]
         span = work.left, work.right
         machine, sizes = self.machine, (layer.r, *span, layer.b)
         make = partial(Tensor, layer, t, "OUT", layout=machine.out_layout)
@@ -415,12 +422,12 @@ class Whole:
         if isinstance(self.carried.sources[r], NestSteps):  # until others take their place
             dues = (move.due for name, move in zip(self.parts[r].names, self.parts[r].moves, strict=True)
                     if name[0] == "W" and isinstance(move, Load) and move.due > one.due)  # fmt: skip
-            last = min(dues, default=len(work) + 1) - 1
+            last = min(dues, default=work[-1].step + 1) - 1
         else:
-            step = work[one.due - 1]
+            mine = [other for other in work if other.layer == t]
+            step = next(other for other in mine if other.step == one.due)
             streamed = step.streamed and which.first >= step.last - step.streamed
-            mine = ((k, other) for k, other in enumerate(work, 1) if other.layer == t)
-            steps = [k for k, other in mine if other.first < which.last and which.first < other.last]
+            steps = [other.step for other in mine if other.first < which.last and which.first < other.last]
             last = one.due if streamed else max(steps, default=one.due)
         low, high = which.low, min(which.high, layer.n)
         bias = self.machine.bias_bytes if layer.bias else 0
@@ -439,10 +446,10 @@ class Whole:
             if move.filters is not None:
                 move.filters.first = first
         for r, some in enumerate(self.work):
-            for step, work in enumerate(some, self.begins[r] + 1):
-                if work.begin < work.end:
-                    self._made(work, step)
-                    self._read(work, step, self.turn(r, step))
+            for work in (one for one in some if one.begin < one.end):
+                step = self.begins[r] + work.step
+                self._made(work, step)
+                self._read(work, step, self.turn(r, step))
 
     def turn(self, r: int, step: int) -> int:
         """The turn of the input that a step of a run reads."""

@@ -50,7 +50,7 @@ typedef struct {
     unsigned long segments, bytes; /* as planned; no segments where the plan counts others */
 } certile_transfer;
 
-/* What a step computes: rows `begin` to `end` - 1 of filters `first` to `last` - 1, with input channels `low` to
+/* What a step computes (one of the layers that take turns in it): rows `begin` to `end` - 1 of filters `first` to `last` - 1, with input channels `low` to
    `high` - 1; filters have `wide` of these from `base` on; whether sums begin, and become results; which turn of its
    input it reads; addresses of the filters. */
 typedef struct certile_work {
@@ -59,7 +59,7 @@ typedef struct certile_work {
     const int *w;
 } certile_work;
 
-/* A command: queue a transfer, wait until so many are done, run a step. */
+/* A command: queue a transfer, wait until so many are done, run what a step computes. */
 enum { CERTILE_PUSH, CERTILE_WAIT, CERTILE_RUN, CERTILE_COMMANDS };
 
 /* Carry a plan out; commands are CERTILE_COMMANDS * number + command. */
