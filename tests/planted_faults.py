@@ -143,11 +143,15 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("solver/uses/emit/ahead/files.py", "tests/solver/test_emit_ahead_nests.py", [
         ("ahead: results lie as far apart as they are large", 'numbers = f"{unit}, {apart},',
          'numbers = f"{unit}, {unit},'),
+        ("ahead: the window is added up as a whole in each step",
+         'return ("work->top", "work->bottom") if self._sums(k)',
+         "return super()._window(k) if self._sums(k)"),
         ("ahead: filters have the channels that are added", "work->wide + n - work->base",
          "work->wide + n - work->low"),
     ]),
     ("formulations/fusion/work.py", "tests/solver/test_emit_ahead_nests.py", [
-        ("work: sums begin where channels do not", "opens=before == 0", "opens=low == 1"),
+        ("work: sums begin where channels do not", "low, high, before == 0,", "low, high, low == 1,"),
+        ("work: a step reads its window as a whole", "if one.bottom - one.top < layer.kh:", "if False:"),
         ("work: filters with all channels", "first + filters, low, low + number)", "first + filters)"),
     ]),
     ("solver/uses/emit/ahead/whole.py", "tests/solver/test_emit_ahead_turns.py", [

@@ -8,9 +8,10 @@ follow each other: first what is there for this step alone, then what stays.
 A step of layers that take turns computes a block of channels of each of them, layer after layer. An example: two layers
 of 8 channels in blocks of 4; a visit has two steps, each of channels 0..3 or 4..7 of the first, then of the second.
 
-A step of a nest computes a box: rows of some filters, with some of the input channels (`low` to `high`). Where these
-are cut the sums of a box stay on chip from its first step, which `opens` them, to its last one, which `closes` them. An
-example: two halves of the channels, one after the other, two filters at a time; four steps, the first two open.
+A step of a nest computes a box: rows of some filters, with some of the input channels (`low` to `high`), of a layer
+without weights with some rows of its window (`top` to `bottom`). Where these are cut the sums of a box stay on chip
+from its first step, which `opens` them, to its last one, which `closes` them. An example: two halves of the channels,
+one after the other, two filters at a time; four steps, the first two open.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ import numpy as np
 from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.steps import GroupSteps, Part
+from hwmodels.fusion.replay.strips import seen
 from hwmodels.timeline.schedule import Load
 from instances.errors import InputError
+from instances.network.workload import Layer
 
 
 class Work(NamedTuple):
@@ -52,6 +55,9 @@ class Work(NamedTuple):
     opens: bool = True
     closes: bool = True
     """Whether sums begin, and become results."""
+    top: int = 0
+    bottom: int = WHOLE
+    """Rows of the window."""
 
 
 class Brought(NamedTuple):
@@ -80,8 +86,8 @@ def work_of(source: GroupSteps | NestSteps) -> list[Work]:
     """Return what each step of a run computes, step after step.
 
     Raises InputError for runs whose steps are no whole rows of some filters: strips of columns, layers that take all
-    their turns in one step, weights of which a part of a filter stays, nests that cut more than rows, filters and input
-    channels.
+    their turns in one step, weights of which a part of a filter stays, nests that cut more than rows, filters, input
+    channels and, without weights, rows of windows.
     """
     return list(_of_nest(source) if isinstance(source, NestSteps) else _of_group(source))
 
@@ -110,7 +116,7 @@ def _of_group(steps: GroupSteps) -> Iterator[Work]:
 def _filters(steps: GroupSteps, i: int, k: int, row: int) -> tuple[tuple[int, int], int]:
     """The filters of a step of a layer, and how many of the last ones do not stay; none in a step for a load alone."""
     if steps.idle[i]:
-        return (0, 0), 0
+        return (0, 0), int(steps.loaded[i])
     block, stay = int(steps.block[i]), int(steps.outputs[k] - steps.streamed[0, k])
     fill, ahead = int(steps.fill[k]), int(steps.before[i])
     loaded, most = int(steps.loaded[i]), int(steps.filters[row, k])
@@ -128,7 +134,7 @@ def _in_turn(steps: GroupSteps, i: int, k: int) -> tuple[tuple[int, int], int]:
 
 def _of_nest(steps: NestSteps) -> Iterator[Work]:
     layer, tiled = steps.layer, steps.tiled
-    if cut := [d for d in "bcij" if len(tiled.trees[d].start[-1]) > 1]:
+    if cut := [d for d in ("bcj" if layer.weights == "none" else "bcij") if len(tiled.trees[d].start[-1]) > 1]:
         raise InputError(f"{layer.name}: its nest cuts {cut[0]}: more than rows, filters and input channels")
     if any(load.any() for (operand, *_), _, load, _ in steps.moved if operand == "OUT"):
         raise InputError(f"{layer.name}: partial sums leave the chip")
@@ -136,18 +142,29 @@ def _of_nest(steps: NestSteps) -> Iterator[Work]:
     volume = prod((stop - start for start, stop in every.values()), start=np.ones(tiled.count, np.int64))
     for step, span in enumerate(steps.spans, 1):
         box = {d: (int(start[span].min()), int(stop[span].max())) for d, (start, stop) in every.items()}
-        (g, h), (m, n), (low, high), rows = (box[d] for d in "gmnr")
+        (g, h), (m, n), (low, high), rows, (top, bottom) = (box[d] for d in "gmnri")
         whole = prod(stop - start for start, stop in box.values()) == int(volume[span].sum())
         if not whole or (h - g > 1 and (n - m, high - low) != (layer.m, layer.n)):
             raise InputError(f"{layer.name}: a step of its nest computes no rows of filters that follow each other")
         filters = g * layer.m + m, (h - 1) * layer.m + n
         before = done.get((*rows, *filters), 0)
-        done[*rows, *filters] = after = before + high - low
+        done[*rows, *filters] = after = before + (high - low) * (bottom - top)
         yield Work(
-            step, steps.number, *rows, 0, layer.c, *filters, 0, low, high, opens=before == 0, closes=after == layer.n
+            step, steps.number, *rows, 0, layer.c, *filters, 0, low, high, before == 0, after == layer.n * layer.kh,
+            top, bottom,
         )  # fmt: skip
-    if any(count != layer.n for count in done.values()):
+    if any(count != layer.n * layer.kh for count in done.values()):
         raise InputError(f"{layer.name}: steps of its nest add channels to parts of what others add to")
+
+
+def rows_read(layer: Layer, one: Work, lacks: str) -> tuple[int, int]:
+    """Return the rows of an input that a step reads, as its layer counts them; `lacks`: its pattern."""
+    begin, end = seen(layer, "rows", (one.begin, one.end), lacks)
+    if one.bottom - one.top < layer.kh:
+        at = -layer.pad_top
+        begin = max(begin, at + one.begin * layer.stride_h + one.top * layer.dilation_h)
+        end = min(end, at + (one.end - 1) * layer.stride_h + (one.bottom - 1) * layer.dilation_h + 1)
+    return begin, max(begin, end)
 
 
 def tiles_of(source: NestSteps, operand: str) -> list[Tile]:

@@ -24,7 +24,7 @@ from hwmodels.schedule import Hold, Item, LayerRun, Loop, Nest, NetworkRun
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
-from instances.network.operators import Conv, Input
+from instances.network.operators import Conv, Input, Pool
 from solver.uses.emit.ahead.program import AheadPlanned
 from solver.uses.emit.ahead.whole import Whole
 from tests.effort import tries
@@ -139,6 +139,28 @@ def test_sums_become_results_in_their_place(layout: str, weights: str, tmp_path:
     fields = {"in_layout": layout, "out_layout": layout, "w_layout": weights}
     again = (Loop("r", 2), *AGAIN) if layout == "CHW" else AGAIN
     one = Alone.of(two_layers(), machine(**fields), runs_of(SUMS, again))
+    for said in built_both_ways(one.files, tmp_path).values():
+        assert "results and transfers as planned" in said
+
+
+@needs_gcc
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize("fn", ["max", "avg"])
+def test_windows_are_cut_where_there_are_no_weights(fn: str, layout: str, tmp_path: Path) -> None:
+    """A pool of four rows, two at a time; the second two of the first result's are above the first two of the second.
+
+    Rows 0, 1 of the window of row 0 lie in the padding and in row 0 of the map, its others in rows 1 and 2.
+    """
+    network = Network(name="pooled", operators=(
+        Input(name="in", shape=(2, 3, 6, 5)),
+        Pool(name="a", inputs=("in",), shape=(2, 3, 2, 4), fn=fn, kernel=(4, 2), stride=(2, 1), pad=(1, 0, 0, 0)),
+    ))  # fmt: skip
+    nest = Loop("r", 1), HOLD["OUT"], Loop("i", 2), HOLD["IN"]
+    one = Alone.of(network, machine(in_layout=layout, out_layout=layout), runs_of(nest))
+    source = one.part.carried(one.runs)
+    assert source is not None
+    steps = [(w.begin, w.top, w.bottom, w.opens, w.closes) for w in work_of(source.sources[0])]
+    assert steps == [(r, i, i + 2, i == 0, i == 2) for r in (0, 1) for i in (0, 2)]
     for said in built_both_ways(one.files, tmp_path).values():
         assert "results and transfers as planned" in said
 

@@ -73,7 +73,7 @@ class Computing:
             f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
             [numbers.add("sum", value, number).replace("stage_", f"stage_{k}_")],
         )]  # fmt: skip
-        body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
+        body = loop("i", *self._window(k), loop("j", "0", str(layer.kw), step))
         body = [f"const int ch = {at['g']} * {layer.n} + n;",
                 *block(f"if (ch >= {part.first} && ch < {part.first + part.number})", body)]  # fmt: skip
         begin, end = self._channels(k)
@@ -94,6 +94,10 @@ class Computing:
     def _channels(self, k: int) -> tuple[str, str]:
         """The input channels that are added up, from the first to before the last."""
         return "0", str(self.group.layers[k].n)
+
+    def _window(self, k: int) -> tuple[str, str]:
+        """The rows of the window that are added up, from the first to before the last."""
+        return "0", str(self.group.layers[k].kh)
 
     def _bias(self, k: int) -> str:
         """Where the bias of a filter lies."""

@@ -136,7 +136,7 @@ class RunFile(Computing):
             body = [f"const certile_tensor bias_{k} = {{{bias}, 1, {{0}}}};", *body]
         return function(f"void {self.files.name(t)}", ["const certile_work *work"], body, layer.name)
 
-    # ---- layers whose input channels are cut -------------------------------------------------------------------------
+    # ---- layers that add up step by step -----------------------------------------------------------------------------
 
     def _sums(self, k: int) -> Tensor | None:
         """Where a layer adds up, if it does not so at once."""
@@ -148,6 +148,9 @@ class RunFile(Computing):
 
     def _channels(self, k: int) -> tuple[str, str]:
         return ("work->low", "work->high") if self._sums(k) else super()._channels(k)
+
+    def _window(self, k: int) -> tuple[str, str]:
+        return ("work->top", "work->bottom") if self._sums(k) else super()._window(k)
 
     def _tap(self, k: int) -> str:
         layer, size = self.group.layers[k], self.machine.w_bytes
@@ -359,7 +362,8 @@ class AheadFiles:
                 some = [part for part in there.get(one.layer, []) if part.due <= step <= part.last]
                 table = f"addresses_{self._addresses(one, step, some)}"
             low, high = (some[0].low, some[0].high) if some else (0, layer.n)
-            box = f"{one.begin}, {one.end}, {one.first}, {one.last}, {one.low}, {min(one.high, layer.n)}"
+            box = f"{one.begin}, {one.end}, {one.first}, {one.last}, {one.low}, {min(one.high, layer.n)}, "
+            box += f"{one.top}, {min(one.bottom, layer.kh)}"
             more = f"{low}, {high - low}, {int(one.opens)}, {int(one.closes)}, {whole.turn(r, step)}"
             rows.append(f"    {{{self.name(one.layer)}, {box}, {more}, {table}}},")
         lines = []

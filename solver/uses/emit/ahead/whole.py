@@ -32,7 +32,7 @@ import numpy as np
 from formulations.fusion.latency.timelines import Carried
 from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.steps import GroupSteps, Part, Piece
-from formulations.fusion.work import Brought, Tile, Work, filters_of, rows_of, tiles_of, work_of
+from formulations.fusion.work import Brought, Tile, Work, filters_of, rows_of, rows_read, tiles_of, work_of
 from hwmodels.fusion.replay.strips import seen
 from hwmodels.schedule import FusedRun
 from hwmodels.timeline.price import occupancy
@@ -465,7 +465,7 @@ class Whole:
         layer = self.found.layers[one.layer]
         groups, high = (one.first // layer.m, -(-one.last // layer.m)), min(one.high, layer.n)
         for number, lacks in enumerate(layer.patterns):
-            rows = seen(layer, "rows", (one.begin, one.end), lacks)
+            rows = rows_read(layer, one, lacks)
             for part, tensor in self.given[one.layer, number]:
                 if part.flat is not None:
                     tensor.read(tensor.part((0, part.flat[0]), (0, tensor.channels)), step)

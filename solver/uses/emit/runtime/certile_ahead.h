@@ -51,11 +51,11 @@ typedef struct {
 } certile_transfer;
 
 /* What a step computes (one of the layers that take turns in it): rows `begin` to `end` - 1 of filters `first` to `last` - 1, with input channels `low` to
-   `high` - 1; filters have `wide` of these from `base` on; whether sums begin, and become results; which turn of its
+   `high` - 1 and rows `top` to `bottom` - 1 of the window; filters have `wide` of these from `base` on; whether sums begin, and become results; which turn of its
    input it reads; addresses of the filters. */
 typedef struct certile_work {
     void (*run)(const struct certile_work *);
-    int begin, end, first, last, low, high, base, wide, opens, closes, turn;
+    int begin, end, first, last, low, high, top, bottom, base, wide, opens, closes, turn;
     const int *w;
 } certile_work;
 
