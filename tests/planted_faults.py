@@ -652,6 +652,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "key = first, bare, beside"),
         ("timelines: one size of transfers serves for all", "if size not in self.known:", "if not self.known:"),
     ]),
+    ("formulations/fusion/latency/options.py", "tests/formulations/test_fusion_latency.py", [
+        ("turns: blocks of any rounds", "if rounds[size] == min(", "if rounds[size] >= min("),
+        ("turns: no block of less than a round", "(*best(lanes), *best(1))", "(*best(lanes),)"),
+    ]),
     ("formulations/processes.py", "tests/formulations/test_processes.py", [
         ("processes: a copy dies of an interrupt", "signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass"),
         ("processes: a copy has copies", "_ALLOWED.set(1)", "pass"),

@@ -227,6 +227,20 @@ def test_options_are_runs_that_fit(name: str, kib: int) -> None:
                 assert max(way.matrix[0]) >= sum(_least_ticks(part, t) for t in range(first, last + 1))
 
 
+@pytest.mark.parametrize(("most", "filters", "expected"), [
+    (2**10, 96, [16, 32, 48]),  # 96 filters of 8 bytes, 6 rounds of 16 lanes each; 24 would take 2 rounds a block, 8
+    (2**8, 96, [16, 32]),  # no more than 256 bytes
+    (64, 96, [16, 8]),  # a block has 8 filters, or a round of lanes
+    (2**10, 22, [11]),  # 2 rounds, by 2 channels it would be 11
+])  # fmt: skip
+def test_channels_of_turns_by_hand(most: int, filters: int, expected: list[int]) -> None:
+    """Of all divisors those with the fewest rounds of lanes, the small ones first."""
+    net = Builder("pooled", "")
+    net.pool(net.conv(net.input(1, 8, 6, 6, name="in"), "a", filters, 1, batch_norm=False, act=""), "pool", "max", 2, 2)
+    part = part_of(net.build(), ocm_bytes=4096, ocm_banks=64)
+    assert [*Options(part.groups, most)._channels(Group(part.net, 0, 1))] == expected
+
+
 def _least_ticks(part: FusionPart, t: int) -> int:
     layer = part.net.layers[t]
     return layer.r * layer.c * layer.kh * layer.kw * 8 * -(-layer.m // 16) * -(-layer.n // 64)

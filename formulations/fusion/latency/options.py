@@ -6,7 +6,7 @@ blocks of filters. Of heights with as many steps the least is taken: it holds th
 Two layers of which the second makes each channel from one of the first (pooling, a depthwise convolution) may take
 turns: for every block of channels there is a step, with its weights, and the map between is never on chip as a whole.
 Of divisors of the channels whose weights are no more than a block of weights may have (or that lanes compute at once)
-that is taken that needs the fewest rounds of lanes, the largest of these.
+those are options that need the fewest rounds of lanes: small ones leave room, large ones have fewer calls.
 
 Maps beside a group are on chip as a whole or not at all, from the run that makes them to the last one that reads them.
 A layer that is the last to read a map, element by element for the same element of its result, may put the result in the
@@ -316,17 +316,20 @@ class Options:
             yield from ((Blocks(*pair, size),) for size in self._channels(group))
 
     def _channels(self, group: Group) -> Iterable[int]:
-        """Channels of blocks of turns: of no more bytes than a block of weights may have, and of a round of lanes."""
+        """Channels of blocks of turns: of no more bytes than a block of weights may have, or than a round of lanes.
+
+        Of these all that need the fewest rounds.
+        """
         layer = self.net.layers[group.first]
         count, lanes = channels_of(layer), lanes_of(layer, self.machine)
         most = max(1, self.most * count // self.groups.weight_bytes[group.first])
-        sizes = [size for size in range(1, count) if count % size == 0]
+        rounds = {size: count // size * -(-size // lanes) for size in range(1, count) if count % size == 0}
 
-        def best(least: int) -> int:
-            some = (size for size in sizes if size <= max(most, least))
-            return min(some, key=lambda size: (count // size * -(-size // lanes), -size))
+        def best(least: int) -> list[int]:
+            some = [size for size in rounds if size <= max(most, least)]
+            return [size for size in some if rounds[size] == min(map(rounds.__getitem__, some))]
 
-        return dict.fromkeys((best(lanes), best(1)))
+        return dict.fromkeys((*best(lanes), *best(1)))
 
     def _in_turns(
         self, group: Group, down: Strips, across: Strips, places: Sequence[Place], blocks: tuple[Blocks, ...]
