@@ -36,8 +36,8 @@ from formulations.prefetch.windows import window, windows
 from formulations.problem import SOLVERS, Goal, Model, Piece, Report, Steps, Unable
 from hwmodels.schedule import Queue
 
-#: The most layers of a group; labels of a state, and paths by labels that are laid out; of layers by themselves one.
-LONGEST, LABELS, TRIED = 10, 100, 16
+#: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
+SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 16
 #: How far above the bound plans are looked for at first, as parts of it: strips on paths with such a bound alone.
 SLACK = 1 / 32, 1 / 8, 1 / 2, inf
 #: Of more strips than this.
@@ -266,7 +266,7 @@ class Fastest(Piece[Runs]):
         demands, self._last = self.groups.demands.order, None
         some = partial(Options, self.groups, alone=self.alone)
         first = some(demands.largest, in_order=True)
-        self._looked(Paths(first, goal.clock, 1, LABELS), goal)
+        self._short(first, goal)
         bounded = self._bounded(goal, first.suited)
         better = cache(partial(promising, bounded))
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
@@ -289,7 +289,7 @@ class Fastest(Piece[Runs]):
                 self._try(runs, goal)
             if others and not goal.caps:
                 fewest = self.measured(others[0])["bytes"]
-                self._looked(Paths(first, goal.clock, 1, LABELS), goal, fewest)
+                self._short(first, goal, fewest)
                 self._all(every, made, better, goal, fewest)
         if self.best is not None and self.best.queue is None and self.least < self._ticks:
             self._try(self.resized(self.best, goal.clock), goal)
@@ -297,6 +297,12 @@ class Fastest(Piece[Runs]):
         if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be
         return self.best if self._ticks < below else None, self.least
+
+    def _short(self, options: Options, goal: Goal, cap: int | None = None) -> None:
+        """Lay out the best path of layers by themselves, and of short groups where these have few options."""
+        for few in SHORT:
+            if self._looked(Paths(options, goal.clock, few, LABELS), goal, cap) > MANY_STRIPS:
+                break
 
     def _all(
         self, every: Sequence[tuple[int, bool]], made: Callable[[int, bool, set[Key]], Options],
