@@ -4,8 +4,8 @@ Example: a network has ways from 72 cuts to find, and two processors may be used
 from every second cut and sends them here, cut by cut, while the others are found here.
 
 A copy (`fork`) begins with all that is known here, so nothing is handed over. It is for work of seconds that needs much
-of what is known, and changes nothing: jobs are for `solver.search.workers`. Where there are no such copies, or nobody
-said that there may be (`allowed`), there is one process.
+of what is known, and changes nothing: jobs are for `solver.search.workers`. There is one process where copies are not
+safe (anywhere but on Linux), and where nobody said that there may be any (`allowed`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import multiprocessing
 import pickle
 import queue
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ def allowed(number: int) -> Iterator[None]:
 
 def processes() -> int:
     """How many there may be, this one included."""
-    none = multiprocessing.current_process().daemon or "fork" not in multiprocessing.get_all_start_methods()
+    none = multiprocessing.current_process().daemon or sys.platform != "linux"
     return 1 if none else _ALLOWED.get()
 
 
