@@ -42,7 +42,7 @@ class Question:
     memory_bytes: int | None = None
     """The most resident memory of this process; None for most of what is free."""
     jobs: int = 1
-    """Processes to spread independent layers over."""
+    """Processes to spread independent layers over, or the options of a large network."""
     full: bool = False
     bounding: bool = True
     all_kinds: bool = False

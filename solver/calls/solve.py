@@ -99,7 +99,8 @@ def solve(
         For the whole call. Then the best plan so far is returned with its bound.
     jobs : int
         Processes to spread independent layers over; 0: as many as there are processors, where it takes long. Problems
-        that decide the whole network at once (banks, joint, mapping, applications) take one.
+        that decide the whole network at once (banks, joint, mapping, applications) take one, but for objective `time`
+        of fusion and joint, whose options several find.
     progress : Progress, optional
         Report about every layer that is done, if layers are decided by themselves.
     memory_limit : int or str, optional
