@@ -70,7 +70,6 @@ def _sent(work: Callable[[], Iterable[object]], there: Connection) -> None:
     """The copy: it hears no Ctrl-C, which is for the process that it came from."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _ALLOWED.set(1)
     with contextlib.suppress(Exception):  # it ends before its last value: EOFError where that is waited for
         for one in work():
             there.send((True, one))
