@@ -649,7 +649,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("timelines: one size of transfers serves for all", "if size not in self.known:", "if not self.known:"),
     ]),
     ("formulations/fusion/latency/options.py", "tests/formulations/test_fusion_latency.py", [
-        ("turns: blocks of any rounds", "if rounds[size] == min(", "if rounds[size] >= min("),
+        ("turns: blocks of any rounds", "if rounds[size] == fewest", "if rounds[size] >= fewest"),
         ("turns: no block of less than a round", "(*best(lanes), *best(1))", "(*best(lanes),)"),
     ]),
     ("formulations/processes.py", "tests/formulations/test_processes.py", [

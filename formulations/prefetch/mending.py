@@ -13,7 +13,6 @@ load stands behind what step 1 stores, it begins when that has ended; ahead of t
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterator
 
 from formulations.prefetch.guards import Draft, Order, When, quality
@@ -105,7 +104,7 @@ class _Mended:
     def pulled(self, late: int, known: set[tuple[int, int]]) -> Iterator[_Mended]:
         """Yield orders with loads pulled ahead of the store that begins what runs back to back up to a transfer."""
         draft, first, last = self.draft, self.found.first, self.found.last
-        store = deque((late, *self.back_to_back(late)), 1)[0]
+        *_, store = late, *self.back_to_back(late)
         mine, places = self._in(draft.queue[late])
         at = places[store]
         idle = int(first[store] - (last[mine[at - 1]] if at else 0))

@@ -327,7 +327,8 @@ class Options:
 
         def best(least: int) -> list[int]:
             some = [size for size in rounds if size <= max(most, least)]
-            return [size for size in some if rounds[size] == min(map(rounds.__getitem__, some))]
+            fewest = min(rounds[size] for size in some)
+            return [size for size in some if rounds[size] == fewest]
 
         return dict.fromkeys((*best(lanes), *best(1)))
 
