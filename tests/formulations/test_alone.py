@@ -30,7 +30,8 @@ EACH = Price(1, 10, 2)
 #: A layer in ticks and bytes: 16 filters of 64 bytes, 256 bytes of input, 64 of results.
 LAYER = Alone(
     compute=64, filters=16, rounds=1, weights=1024, inputs=256, stored=64, results=64, sums=256, again=1024, box=256,
-    passed=268, run=8, slices=4, channels=64, parts=None, of_inputs=EACH, of_weights=EACH, of_results=EACH, room=400,
+    passed=268, run=8, slices=4, channels=64, taps=64, parts=None, of_inputs=EACH, of_weights=EACH, of_results=EACH,
+    room=400,
 )  # fmt: skip
 
 
@@ -118,11 +119,38 @@ def test_kinds_by_hand() -> None:
     assert Kind(11 * 64, 1304 + 10 * 12, 64 + 11 * 18, 256 + 64, 256) in found
     # and with all results as one tile, which are stored once
     assert Kind(11 * 64, 1304 + 10 * 12, 76, 256 + 64 + 64, 256) in found
-    # sums that are stored and loaded again
-    assert Kind(64, 1304 + 256, 76 + 256) in found
+    # sums that are stored and loaded again, between two or three parts of 64 products: 342 bytes of weights
+    assert Kind(64, 1304 + 256, 76 + 256, 342) in found
+    # and of two or three pieces of the filters: 114 of weights, the input twice, or 86 bytes of it
+    assert Kind(128, 1304 + 256 + 256, 76 + 256, 114) in found
+    assert Kind(128, 1304 + 256, 76 + 256, 114 + 86) in found
     assert not [kind for kind in found if kind.own > 400]
     (plain,) = kinds(replace(LAYER, weights=0))
     assert plain == Kind(64, 256 + 12, 76)
+
+
+def test_bytes_alone_by_hand() -> None:
+    """Of 1,024 bytes of weights 624 find no room in 400: they take two calls at least. In 1,024 all may be ahead."""
+    (plain,) = kinds(replace(LAYER, weights=0).bare(400))
+    assert plain == Kind(64, 256, 64)
+    for memory, late in ((400, 2 * 12), (1024, 0)):
+        found = set(kinds(LAYER.bare(memory)))
+        assert Kind(64, 1024 + 256 + late + 1024, 64, 128) in found
+        assert Kind(64, 1024 + 256 + late, 64, 256 + 86) in found  # slices have no runs
+        assert min(kind.loads for kind in found) == 1024 + 256 + late
+    assert len([*kinds(LAYER)]) == len([*kinds(LAYER.bare(400))])
+
+
+def test_calls_count_for_transfers_alone() -> None:
+    """16 bytes of weights and 16 of the input may be ahead, in calls of 50 ticks: a layer ends behind 32 ticks."""
+    ways = []
+    for call in (0, 50):
+        part = part_of(4, 4, 2, transfer__call_ticks=call)
+        floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
+        ways.append(floors._by_itself(1, (frozenset(), floors.room)))
+    free, called = ([(int(way.matrix[0, 1]), int(way.matrix[2, 2])) for way in some] for some in ways)
+    assert min(free) == min(called) == (32, 48)
+    assert [min(way.moving for way in some) for some in ways] == [(48,), (48 + 3 * 50,)]
 
 
 def test_the_engine_idles_without_room_for_two_tiles(monkeypatch: pytest.MonkeyPatch) -> None:

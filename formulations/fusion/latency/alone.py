@@ -14,8 +14,9 @@ result (0 where a map stays on chip), in f bytes; sums of all results take s byt
                     if filters alone are cut, weights of a piece are one tile (w / P), and a tile of the result has
                     o / Q bytes, in Q <= P pieces, or less in Q = P pieces; where channels lie together every pixel is
                     stored in Q runs;
-                    if not, all sums of a piece are one tile (s / P), stored in P runs a pixel; or sums are stored and
-                    loaded again
+                    if not, all sums of a piece are one tile (s / P), stored in P runs a pixel; or what is added up is
+                    cut in k parts, and sums are stored and loaded k - 1 times: then a tile has w / (k P) bytes of the
+                    weights, and the input is loaded P times, or a tile has i / k bytes of it
 
 Lanes compute a piece of the filters in a round at least: R rounds become P, if P is more. Every piece is a transfer of
 its own. Of P as many as `spans` says are looked at together: the first one for what rises with P, the last for tiles.
@@ -29,7 +30,7 @@ again, and small ones that little is loaded ahead. An example: 256 filters of 1,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from formulations.fusion.latency.channels import Price
@@ -69,6 +70,8 @@ class Alone:
     """Ticks of the runs of an input of which every pixel is one; 0 likewise."""
     channels: int
     """Of the input."""
+    taps: int
+    """Products that are added up for a result."""
     parts: tuple[int, int] | None
     """Bytes of an input that are loaded again for a second part of the kernel, and that every part reads, at least.
 
@@ -81,6 +84,23 @@ class Alone:
     room: int
     others: int = 0
     """Bytes of weights that are loaded once, in whatever pieces."""
+    late: int = 0
+    """Ticks of calls of weights, where those of most transfers do not count (`bare`)."""
+
+    def bare(self, memory: int) -> Alone:
+        """The same by bytes alone, and by calls for weights beyond so many bytes.
+
+        What a layer loads may be on chip when it begins, in transfers of any size, and what it stores is yet to be
+        stored then: only bytes tell how many ticks that takes at the most. Of weights no more than all memory is there;
+        the others come in transfers of at most as many bytes.
+        """
+        bytes_alone = (one._replace(call=0, segment=0) for one in (self.of_inputs, self.of_weights, self.of_results))
+        of_inputs, of_weights, of_results = bytes_alone
+        calls = -(-max(0, self.weights - memory) // memory)
+        return replace(
+            self, of_inputs=of_inputs, of_weights=of_weights, of_results=of_results, run=0, slices=0,
+            passed=self.inputs * of_inputs.byte, late=calls * (self.of_weights.call + self.of_weights.segment),
+        )  # fmt: skip
 
 
 class Axis(NamedTuple):
@@ -117,7 +137,7 @@ def kinds(layer: Alone) -> Iterator[Kind]:
     """
     price = layer.of_weights
     weights = sum(size * price.byte + price.call + price.segment for size in (layer.weights, layer.others) if size)
-    loads = weights + layer.passed
+    loads = weights + layer.passed + layer.late
     plain = Kind(layer.compute, loads, _stored(layer, 1))
     if not layer.weights:
         yield plain
@@ -156,14 +176,34 @@ def _of_filters(layer: Alone, plain: Kind) -> Iterator[Kind]:
 
 def _of_sums(layer: Alone, plain: Kind) -> Iterator[Kind]:
     """Inputs or the kernel are cut, and weights are loaded once."""
-    again, moved = layer.sums * layer.of_results.byte, (layer.stored, layer.of_results.byte)
-    yield plain._replace(loads=plain.loads + again, stores=plain.stores + again)
+    moved = layer.stored, layer.of_results.byte
+    yield from _in_parts(layer, plain)
     for low, high in spans(1, layer.filters):
         tile = -(-layer.sums // high)
         for kind in _cut(layer, plain, low):
             kind = kind._replace(stores=_stored(layer, low))
             for some in (kind,) if kind.own or not layer.inputs else _sliced(layer, kind, low, high):
                 yield from _fitting(some, layer, tile, moved)
+
+
+def _in_parts(layer: Alone, plain: Kind) -> Iterator[Kind]:
+    """What is added up is cut in parts, between which sums are off the chip."""
+    again, each = layer.sums * layer.of_results.byte, layer.of_inputs.byte
+    for parts, most in spans(2, layer.taps):
+        more = (parts - 1) * again
+        for low, high in spans(1, layer.filters):
+            tile, compute = -(-layer.weights // (most * high)), _in_rounds(layer, low)
+            kind = plain._replace(compute=compute, loads=plain.loads + more, stores=plain.stores + more)
+            ways = [kind._replace(loads=kind.loads + (low - 1) * layer.inputs * each)]
+            if low > 1 and layer.inputs:
+                ways.append(kind._replace(own=-(-layer.inputs // most)))
+            for way in ways:
+                yield from _fitting(way, layer, tile, (layer.weights, layer.of_weights.byte))
+
+
+def _in_rounds(layer: Alone, pieces: int) -> int:
+    """Ticks of computing filters in so many pieces."""
+    return -(-layer.compute * max(pieces, layer.rounds) // layer.rounds)
 
 
 def _sliced(layer: Alone, kind: Kind, low: int, high: int) -> Iterator[Kind]:
@@ -184,7 +224,7 @@ def _sliced(layer: Alone, kind: Kind, low: int, high: int) -> Iterator[Kind]:
 
 def _cut(layer: Alone, plain: Kind, pieces: int) -> Iterator[Kind]:
     """With filters in pieces the input is one tile, or loaded for each."""
-    compute = -(-layer.compute * max(pieces, layer.rounds) // layer.rounds)
+    compute = _in_rounds(layer, pieces)
     more = (pieces - 1) * (layer.of_weights.call + layer.of_weights.segment)
     each = layer.of_inputs.byte
     yield plain._replace(compute=compute, loads=plain.loads + more + (pieces - 1) * layer.passed)

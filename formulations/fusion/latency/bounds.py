@@ -34,8 +34,13 @@ A layer by itself may run by some nest, of one of some kinds (`alone`). One that
 its first step, S of stores, C ticks of the engine, and `own` bytes of f beside every step:
 
     E'  >= max(E + C, A1 + F + C, A1 + D)    it computes everything after it begins, and ends behind what it loads
+    E'  >= A2 + max(F + C, D) - (f - own)    beside its first step, and its last one, lies what is yet to be stored
     A1' >= max(A1 + D, E' - (f - own))       at its end at most f - own bytes are loaded ahead
     A2' >= max(A2 + D + S, A1')              stores end behind it
+
+D, F and S are bytes, and of weights the calls for what all memory does not hold (`Alone.bare`): what is ahead, or yet
+to be stored, is known in bytes alone. An example: a call of 800 ticks for 16 bytes that are loaded while the layer
+before computes; it is done when these 16 bytes lie there, and nothing waits for 800 ticks.
 
 With several queues (`products.joint`) E' is behind A1 of each, with its own D and F. One queue for several memories is
 no faster than one for each, so that is a bound, too, which knows better what is ahead (`apart`).
@@ -221,33 +226,40 @@ class Floors(Options):
     def _by_itself(self, t: int, place: Place) -> list[Way]:
         """A way for every kind of nests (`kinds`)."""
         channels, ahead = self.channels, np.array(self.channels.ahead, np.int64)
-        count, every = channels.number, self._kinds_of(t, place)
-        compute, own = every[:, 0], every[:, 1]
-        loads, first = every[:, 2 : 2 + count], every[:, 2 + count : -1]  # (kinds, channels)
-        matrix = np.full((len(every), count + 2, count + 2), BEFORE, np.int64)
+        count, (compute, own, stored, *rest) = channels.number, self._kinds_of(t, place).T
+        loads, first, moved = np.array(rest).reshape(3, count, -1).swapaxes(1, 2)  # (kinds, channels) each
+        beside = place[1] - own
+        matrix = np.full((len(own), count + 2, count + 2), BEFORE, np.int64)
         matrix[:, 0, 0], matrix[:, 0, 1:-1] = compute, np.maximum(loads, first + compute[:, None])
+        matrix[:, 0, -1] = matrix[:, 0, -2] - beside * channels.of_results.byte
         for c in range(count):
-            matrix[:, 1 + c, :-1] = matrix[:, 0, :-1] - ((place[1] - own) * ahead[c])[:, None]
+            matrix[:, 1 + c] = matrix[:, 0] - (beside * ahead[c])[:, None]
             matrix[:, 1 + c, 1 + c] = np.maximum(matrix[:, 1 + c, 1 + c], loads[:, c])
-        matrix[:, -1, :-1], matrix[:, -1, -1] = matrix[:, -2, :-1], loads[:, -1] + every[:, -1]
+        matrix[:, -1] = matrix[:, -2]
+        matrix[:, -1, -1] = np.maximum(matrix[:, -1, -1], loads[:, -1] + stored)
         if t == 0:
             called = self._called(t, place) if count == 1 else min(1, self._called(t, place))
             matrix[:, :, 0] += called * min(channels.of_inputs.least, channels.of_weights.least)
         if t == len(self.net.layers) - 1:
-            drain = np.where(every[:, -1] > 0, channels.of_results.least, BEFORE)
+            drain = np.where(stored > 0, channels.of_results.least, BEFORE)
             matrix[:, -1] = np.maximum(matrix[:, -1], matrix[:, 0] + drain[:, None])
-        moved = loads.copy()
-        moved[:, -1] += every[:, -1]
         return [Way(t, t, NESTED, (), place, mine, moving=tuple(moving))
                 for mine, moving in zip(matrix, moved.tolist(), strict=True)]  # fmt: skip
 
     def _kinds_of(self, t: int, place: Place) -> Ints:
-        """Ticks of computing, bytes beside every step, loads and first loads by channel, stores: (kinds, columns)."""
+        """Ticks of computing, bytes beside every step, stores; by channel loads, those for the first step, transfers.
+
+        (kinds, columns). Transfers count with their calls, loads and stores by bytes (`Alone.bare`).
+        """
         layers = tuple(self._layer(t, place, c) for c in range(self.channels.number))
         if layers not in self._kinds:
-            each = np.array([[*kinds(layer)] for layer in layers], np.int64)  # (channels, kinds, fields of a kind)
-            compute, loads, stores, own, first = each.transpose(2, 1, 0)
-            made = np.column_stack([compute.max(axis=1), own[:, 0], loads, first, stores[:, -1]])
+            called, each = (  # (fields of a kind, kinds, channels)
+                np.array([[*kinds(layer)] for layer in some], np.int64).transpose(2, 1, 0)
+                for some in (layers, [layer.bare(self.room) for layer in layers])
+            )
+            (compute, loads, stores, own, first), moved = each, called[1]
+            moved[:, -1] += called[2, :, -1]
+            made = np.column_stack([compute.max(axis=1), own[:, 0], stores[:, -1], loads, first, moved])
             made = np.array([*dict.fromkeys(map(tuple, made.tolist()))], np.int64)
             self._kinds[layers] = made[_undominated(made)]
         return self._kinds[layers]
@@ -272,8 +284,8 @@ class Floors(Options):
             results * machine.out_bytes, results * machine.psum_bytes, int(weights * _again(layer)),
             inputs * rows.span * columns.span // (rows.read * columns.read), passed(inputs, rows, columns, of_inputs),
             pixels * of_results.segment if stored and out else 0,
-            inputs // (layer.n * machine.in_bytes) * of_inputs.segment if read else 0, layer.n, _parts(layer, inputs),
-            of_inputs, of_weights, of_results, place[1], others,
+            inputs // (layer.n * machine.in_bytes) * of_inputs.segment if read else 0, layer.n,
+            layer.n * layer.kh * layer.kw, _parts(layer, inputs), of_inputs, of_weights, of_results, place[1], others,
         )  # fmt: skip
 
     def _prices(self, channel: int) -> tuple[Price, Price, Price]:

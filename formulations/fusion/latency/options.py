@@ -257,11 +257,13 @@ class Options:
     def _by_itself(self, t: int, place: Place) -> list[Way]:
         """A layer with a nest, if there is one: the fastest; where strips suit it, in blocks of channels.
 
-        Where bytes of weights and of maps are not alike strips that load many weights again may be far off: then the
-        fastest in any case, of all the room and of half of it, which leaves the other half to what is ahead.
+        Strips that load many weights again, or few at a time, may be far off where weights find no room, or where bytes
+        of weights and of maps are not alike: then the fastest in any case, of all the room and of half of it, which
+        leaves the other half to what is ahead.
         """
         sizes = [self.most] if self.suited(t) else [None]
-        if not self.channels.alike and 2 * self.groups.weight_bytes[t] > place[1]:
+        weights, alike = self.groups.weight_bytes[t], self.channels.alike
+        if weights > self.room == place[1] if alike else 2 * weights > place[1]:
             sizes = list(dict.fromkeys((*sizes, None, HALF)))
         every = (self.alone and self.alone(t, self.bare(t, place[0]), place[1], most) for most in sizes)
         found = dict(made for made in every if made)

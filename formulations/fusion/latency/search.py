@@ -49,8 +49,8 @@ CLOSE = 1.05
 #: Paths are laid out if their labels say no more than so many times the best plan: a timeline may take less. Of many
 #: options, and of few.
 NEAR, FAR = 1.0, 1.5
-#: Plans of other kinds are tried where a gap of more than this is left.
-MOST_GAP = 0.03
+#: Plans of other kinds are tried where a gap of more than this is left, for so many seconds at the most.
+MOST_GAP, SECONDS = 0.03, 60
 #: Paths that are laid out for a front at the most.
 MOST_BETWEEN = 40
 #: Blocks of further sizes, and plans of other kinds, are tried after so many options at the most.
@@ -279,7 +279,8 @@ class Fastest(Piece[Runs]):
         looked = self._all(every, made, better, goal)
         self._last = better(self._ticks), first.suited
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
-            others = self.others(goal.clock)
+            needed = self.best is None or bool(goal.caps)
+            others = self.others(goal.clock if needed else goal.clock.most(SECONDS))
             if others is None:
                 moves = chain.from_iterable(bounded[0].moves)
                 if self.best is None and not any(way.blocks for move in moves for way in move.ways):
