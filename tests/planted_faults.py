@@ -576,6 +576,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("alone: what strides skip is no part of a tile", "own=layer.box, first", "own=layer.inputs, first"),
         ("alone: what strides skip is loaded", "for p in (1, rows.runs)", "for p in (1,)"),
         ("alone: sums off the chip with all filters of a part in one tile", "(most * high)", "most"),
+        ("alone: no sums that stay for parts that are cut again", "-(-layer.sums // high), (0, 0))",
+         "layer.room + 1, (0, 0))"),
         ("alone: calls for all weights, though some may be ahead", "max(0, self.weights - memory)", "self.weights"),
         ("alone: weights never as one tile", "if layer.weights <= layer.room", "if layer.weights < 0"),
         ("alone: the first tile while the engine waits", "max(0, size - left)", "size"),

@@ -104,6 +104,18 @@ def test_no_nest_is_below_all_kinds(seed: int) -> None:
             compared += said is not None
 
 
+@pytest.mark.parametrize("near", [frozenset[int](), frozenset({1})])
+def test_sums_off_the_chip_between_parts_and_on_it_in_them(near: frozenset[int]) -> None:
+    """Half of the channels after the other, filters in four pieces, inside of these channel by channel.
+
+    A tile of the weights has 12 of 3,072 bytes, not an eighth of them: 48 bytes of sums stay for all of a half.
+    """
+    layout = {"in_layout": "CHW", "out_layout": "CHW", "compute__rows": 12, "compute__cols": 1}
+    part = part_of(64, 48, 2, psum_bytes=1, compute__cycle_ticks=4, **layout)
+    items = Loop("n", 32), Hold("IN"), Loop("m", 12), Hold("OUT"), Loop("n", 1), Hold("W")
+    assert [covered(part, items, near, spare) for spare in (0, 60, 200, 1000, 3000)] == [True] * 5
+
+
 def test_kinds_by_hand() -> None:
     """400 bytes: weights find no room; twice they take 1,024 ticks more, with half of 256 bytes beside every step.
 
@@ -124,6 +136,8 @@ def test_kinds_by_hand() -> None:
     # and of two or three pieces of the filters: 114 of weights, the input twice, or 86 bytes of it
     assert Kind(128, 1304 + 256 + 256, 76 + 256, 114) in found
     assert Kind(128, 1304 + 256, 76 + 256, 114 + 86) in found
+    # or, instead of weights, 86 bytes of sums that stay where parts are cut again
+    assert Kind(128, 1304 + 256, 76 + 256, 86 + 86) in found
     assert not [kind for kind in found if kind.own > 400]
     (plain,) = kinds(replace(LAYER, weights=0))
     assert plain == Kind(64, 256 + 12, 76)

@@ -16,7 +16,8 @@ result (0 where a map stays on chip), in f bytes; sums of all results take s byt
                     stored in Q runs;
                     if not, all sums of a piece are one tile (s / P), stored in P runs a pixel; or what is added up is
                     cut in k parts, and sums are stored and loaded k - 1 times: then a tile has w / (k P) bytes of the
-                    weights, and the input is loaded P times, or a tile has i / k bytes of it
+                    weights, or, where parts are cut again, s / P of sums that stay for all of these; and the input is
+                    loaded P times, or a tile has i / k bytes of it
 
 Lanes compute a piece of the filters in a round at least: R rounds become P, if P is more. Every piece is a transfer of
 its own. Of P as many as `spans` says are looked at together: the first one for what rises with P, the last for tiles.
@@ -94,12 +95,11 @@ class Alone:
         stored then: only bytes tell how many ticks that takes at the most. Of weights no more than all memory is there;
         the others come in transfers of at most as many bytes.
         """
-        bytes_alone = (one._replace(call=0, segment=0) for one in (self.of_inputs, self.of_weights, self.of_results))
-        of_inputs, of_weights, of_results = bytes_alone
+        x, w, y = (one._replace(call=0, segment=0) for one in (self.of_inputs, self.of_weights, self.of_results))
         calls = -(-max(0, self.weights - memory) // memory)
         return replace(
-            self, of_inputs=of_inputs, of_weights=of_weights, of_results=of_results, run=0, slices=0,
-            passed=self.inputs * of_inputs.byte, late=calls * (self.of_weights.call + self.of_weights.segment),
+            self, of_inputs=x, of_weights=w, of_results=y, run=0, slices=0, passed=self.inputs * x.byte,
+            late=calls * (self.of_weights.call + self.of_weights.segment),
         )  # fmt: skip
 
 
@@ -199,6 +199,7 @@ def _in_parts(layer: Alone, plain: Kind) -> Iterator[Kind]:
                 ways.append(kind._replace(own=-(-layer.inputs // most)))
             for way in ways:
                 yield from _fitting(way, layer, tile, (layer.weights, layer.of_weights.byte))
+                yield from _fitting(way, layer, -(-layer.sums // high), (0, 0))
 
 
 def _in_rounds(layer: Alone, pieces: int) -> int:

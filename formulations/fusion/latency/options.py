@@ -262,8 +262,9 @@ class Options:
         leaves the other half to what is ahead.
         """
         sizes = [self.most] if self.suited(t) else [None]
-        weights, alike = self.groups.weight_bytes[t], self.channels.alike
-        if weights > self.room == place[1] if alike else 2 * weights > place[1]:
+        weights, free = self.groups.weight_bytes[t], place[1]
+        heavy = free == self.room < weights if self.channels.alike else free < 2 * weights
+        if heavy:
             sizes = list(dict.fromkeys((*sizes, None, HALF)))
         every = (self.alone and self.alone(t, self.bare(t, place[0]), place[1], most) for most in sizes)
         found = dict(made for made in every if made)
