@@ -403,10 +403,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class FusedRun:
-    """What a plan says of a group of layers that run strip by strip: layer after layer in every visit.
-
-    A visit is a step of rows and, inside it, a step of columns.
-    """
+    """What a plan says of a group of layers that run strip by strip, in every step of rows, of columns inside it."""
 
     first: Natural
     last: Natural
@@ -429,6 +426,8 @@ class FusedRun:
     """Layers that take turns for some channels, ascending; the others run one after the other."""
     in_place: Mapping[Natural, Natural] = field(default_factory=dict, hash=False)
     """Results -> the maps whose place they take; as in `LayerRun`."""
+    sampled: tuple[Natural, ...] = ()
+    """Maps from outside of which only the rows and columns are loaded that are read (`Stores.sampled`)."""
 
 
 def _kind(run: object) -> str:

@@ -209,10 +209,10 @@ def built_both_ways(files: Mapping[str, str | bytes], folder: Path, flags: str =
     return said
 
 
-def random_network(rng: random.Random, *, broadcast: bool = False) -> Network:
+def random_network(rng: random.Random, *, broadcast: bool = False, sampled: bool = False) -> Network:
     """Convolutions of any kind, pools, sums, concatenations, and now and then a product of matrices at the end.
 
-    `broadcast`: with operands that are broadcast, and no product.
+    `broadcast`: with operands that are broadcast, and no product. `sampled`: with pixels of the input that none reads.
     """
     images, channels, rows, columns = (
         rng.choice((1, 1, 2)),
@@ -228,8 +228,12 @@ def random_network(rng: random.Random, *, broadcast: bool = False) -> Network:
         made.append(kind.model_validate({**given, "shape": shape}))
         return made[-1]
 
+    if sampled:
+        stride = rng.choice(((2, 2), (2, 2), (3, 2), (1, 2), (2, 1)))
+        for groups in rng.sample((1, 1, channels), rng.choice((1, 2))):
+            add(Conv, [made[0]], filters=channels, kernel=(1, 1), stride=stride, groups=groups)
     while len(made) < rng.randint(4, 9):
-        recent = made[max(0, len(made) - 3) :]
+        recent = made[max(int(sampled), len(made) - 3) :]
         source = rng.choice(recent)
         try:
             if broadcast and rng.random() < 0.5:
@@ -299,16 +303,16 @@ def _narrow(rng: random.Random, source: Operator, add: Callable[..., Operator]) 
 
 
 def random_group(
-    rng: random.Random, *, broadcast: bool = False, passing: bool = False, ahead: bool = False
+    rng: random.Random, *, broadcast: bool = False, passing: bool = False, ahead: bool = False, sampled: bool = False
 ) -> NetworkPlanned:  # fmt: skip
     """A network that runs as one group, in a memory that has not one byte more than its plan counts.
 
     Halos kept or made again along both axes, warm-up, any weights that stay, layers that take turns, maps loaded twice.
-    `passing`: some take turns and add nothing up. `ahead`: as C with transfers ahead has them: strips of whole rows
-    that keep their halo, whole filters that stay, no turns that add up.
+    `passing`: some take turns and add nothing up. `sampled`: pixels of the input are left out. `ahead`: as C with
+    transfers ahead has them: strips of whole rows that keep their halo, whole filters that stay, no turns that add up.
     """
     while True:
-        network = random_network(rng, broadcast=broadcast)
+        network = random_network(rng, broadcast=broadcast, sampled=sampled)
         if not network.layers or (broadcast and not any(layer.broadcast for layer in network.layers)):
             continue
         machine = random_scratchpad(rng, network)
@@ -316,11 +320,14 @@ def random_group(
         part = FusionPart(network, machine, Pins(()))
         layers, last = part.net.layers, len(part.net.layers) - 1
         twice = frozenset(s for s in sorted(Group(part.net, 0, last).shared) if rng.random() < 0.5)
-        group = Group(part.net, 0, last, twice)
+        left_out = Group(part.net, 0, last).sampleable if sampled else frozenset[int]()
+        if sampled and not left_out:
+            continue
+        group = Group(part.net, 0, last, twice, left_out)
         steps = rng.randint(1, layers[-1].r), rng.randint(1, layers[-1].c)
-        option = Option(*steps, rng.choice(MODES), rng.choice(MODES), twice)
+        option = Option(*steps, rng.choice(MODES), rng.choice(MODES), twice, left_out)
         if ahead:
-            option = Option(steps[0], layers[-1].c, rng.choice(ONCE), "lead", twice)
+            option = Option(steps[0], layers[-1].c, rng.choice(ONCE), "lead", twice, left_out)
         try:
             run = _run(rng, part, group, option, passing=passing, ahead=ahead)
             walked = part.walked(NetworkRun((run,)))
@@ -355,7 +362,8 @@ def _run(
     unwritten = tuple(0 if s.result else part.net.stores[s.store].rows for s in group.streams[: len(group.layers)])
     blocks.sort(key=lambda one: one.first)
     return FusedRun(
-        group.first, group.last, rows, columns, streams, stay, {}, unwritten, (0,), tuple(blocks)
+        group.first, group.last, rows, columns, streams, stay, {}, unwritten, (0,), tuple(blocks),
+        sampled=tuple(sorted(group.sampled)),
     )  # fmt: skip
 
 

@@ -284,6 +284,21 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion time: filters come for nothing", "(pixels > 0) * self.streamed(k,", "0 * pixels * self.streamed(k,"),
         ("fusion time: parts of rows are whole", "if broad < width:", "if False:"),
     ]),
+    ("formulations/fusion/group_time.py", "tests/formulations/test_fusion_sampled.py", [
+        ("sampled: runs that adjoin are two", "np.diff(starts, prepend=-size - 1) != size",
+         "np.diff(starts, prepend=-size - 1) != 0"),
+        ("sampled: rows lie behind each other", "(high, pitch.down * row)", "(high, row)"),
+    ]),
+    ("formulations/fusion/steps.py", "tests/formulations/test_fusion_sampled.py", [
+        ("sampled: a load waits for other rows", "pitch.rows, begin * pitch.down, (end - 1) * pitch.down + 1",
+         "pitch.rows, begin, end"),
+    ]),
+    ("formulations/fusion/arcs.py", "tests/formulations/test_fusion_sampled.py", [
+        ("sampled: some rows stay", "np.moveaxis(stacked, axis + 1, 0)[1] = NEVER", "pass"),
+    ]),
+    ("solver/uses/emit/strips.py", "tests/solver/test_emit_groups.py::test_sampled_maps", [
+        ("sampled: columns are neighbours in C", '"x": pitch.across * each["c"]', '"x": each["c"]'),
+    ]),
     ("formulations/fusion/part.py", "tests/formulations/test_joint.py::test_of_equal_nests_the_fastest", [
         ("fusion: nests as they were found",
          "self.layers.faster(first, run, known, clock) if isinstance(run, LayerRun) else run", "run"),

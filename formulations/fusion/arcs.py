@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, combinations, product
+from itertools import combinations, product
 
 import numpy as np
 import numpy.typing as npt
 
-from formulations.fusion.groups import NEVER, Group, Net
+from formulations.fusion.groups import AXES, NEVER, Group, Net
 from formulations.fusion.memory import Memory, Option, Turns, Weights, weights_of
 from formulations.fusion.pins import Demands
 from formulations.fusion.space import Arc, Residence, along
@@ -104,7 +104,7 @@ class Pricing:
                 if kind is kinds[0]:
                     best = np.minimum(best, table)
                 (rows, height), (columns, width) = self.down.ways[i], self.across.ways[j]
-                option = Option(height, width, rows, columns, self.group.twice)
+                option = Option(height, width, rows, columns, self.group.twice, self.group.sampled)
                 reads = self._reads(self.down.only(i), self.across.only(j))
                 yield PricedOption(option, self._by_store(table), reads, int(self._macs[i, j]))
 
@@ -272,14 +272,16 @@ class Groups:
         return self.with_places(self._arc(group, [sketch]) for group, sketch in found if sketch is not None)
 
     def variants(self, first: int, last: int) -> Iterator[Group]:
-        """A group for every way to load maps of several readers once or twice; none if it cannot run in strips."""
+        """A group for every way to load maps from outside; none if it cannot run in strips.
+
+        Maps of several readers are loaded once or twice; those that are read with gaps whole or sampled.
+        """
         group = Group(self.net, first, last)
-        if not group.legal or group.rates("rows") is None or group.rates("columns") is None:
+        if not group.legal:
             return
-        shared = sorted(group.shared)
-        for twice in chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1)):
-            mine = Group(self.net, first, last, frozenset(twice))
-            if mine.alike:
+        for twice, sampled in product(_subsets(group.shared), _subsets(group.sampleable)):
+            mine = Group(self.net, first, last, twice, sampled)
+            if mine.alike and all(mine.rates(axis) is not None for axis in AXES):
                 yield mine
 
     def arcs_of(self, group: Group) -> list[Arc]:
@@ -396,12 +398,22 @@ class Groups:
             np.array([int(rows == self.net.stores[self.residences[k].store].rows) for rows in self.residences[k].rows])
             for k in axes
         ]
+        for axis, k in enumerate(axes):  # what is sampled is loaded: nothing of it stays
+            if self.residences[k].store in group.sampled:
+                whole[axis] = (np.array(self.residences[k].rows) > 0).astype(np.int64)
+                np.moveaxis(stacked, axis + 1, 0)[1] = NEVER
         read = [reads.get(self.residences[k].store, np.zeros(n, np.int64)) for k, n in zip(axes, levels, strict=True)]
         options = tuple(one.option for one in priced if one.option is not None)
         return Arc(
             group.first, group.last, axes, tuple(whole), tuple(read), fixed, priced[0].macs, self.rooms(group),
             stacked.min(axis=0), Grouped(group, options, stacked.argmin(axis=0)) if options else Grouped(group),
         )  # fmt: skip
+
+
+def _subsets(stores: frozenset[int]) -> list[frozenset[int]]:
+    """All subsets of some stores, the smallest first."""
+    some = sorted(stores)
+    return [frozenset(one) for k in range(len(some) + 1) for one in combinations(some, k)]
 
 
 def _again(priced: PricedOption) -> bool:

@@ -20,6 +20,7 @@ from formulations.fusion.strips import Ints, Strips
 from hwmodels.schedule import Blocks, FusedRun
 from hwmodels.transfer import bursts_of_segment, request, ticks
 from instances.machine.machine import Machine, Transfer
+from instances.network.stores import Pitch
 from instances.network.workload import Layer
 
 #: Runs of addresses: the first one's start, bytes of each, and how many there are in a row at which distance.
@@ -27,17 +28,20 @@ AddressRuns = tuple[int, int, tuple[tuple[int, int], ...]]
 
 
 def ticks_of_call(transfer: Transfer, runs: Sequence[AddressRuns]) -> int:
-    """Return what one call takes that moves some runs."""
+    """Return what one call takes that moves some runs; those that adjoin are one."""
     moved = segments = bursts = 0
     for start, size, repeats in runs:
         starts = np.array([start], np.int64)
         for number, pitch in repeats:
             starts = np.add.outer(starts, np.arange(number, dtype=np.int64) * pitch).ravel()
-        count = len(starts) if size else 0
-        moved, segments = moved + count * size, segments + count
-        if transfer.burst_bytes and count:
-            one_by_one = starts.tolist() if transfer.by_address else [0] * count
-            bursts += sum(bursts_of_segment(at, size, transfer.burst_bytes) for at in one_by_one)
+        starts = starts if size else starts[:0]
+        heads = np.flatnonzero(np.diff(starts, prepend=-size - 1) != size)
+        moved, segments = moved + len(starts) * size, segments + len(heads)
+        if transfer.burst_bytes:
+            sizes = np.diff(np.append(heads, len(starts))) * size
+            begins = starts[heads] * transfer.by_address
+            each = zip(begins.tolist(), sizes.tolist(), strict=True)
+            bursts += sum(bursts_of_segment(at, long, transfer.burst_bytes) for at, long in each)
     return ticks(transfer, request(transfer, moved, segments, bursts)) if moved else 0
 
 
@@ -133,6 +137,8 @@ class GroupTime:
         pixel, transfer = stream.pixel, machine.transfer_of("IN" if stream.outside else "OUT")
         element = self.net.element_bytes
         planes, each = (pixel // element, element) if order == "CHW" else (batch, pixel // batch)
+        if stream.outside and stream.maker in self.net.pitch:
+            return self._sampled(self.net.pitch[stream.maker], planes, each), transfer.by_address
 
         def price(top: int, left: int, high: int, broad: int) -> int:
             start, row, plane = (top * width + left) * each, width * each, height * width * each
@@ -143,6 +149,23 @@ class GroupTime:
             return ticks_of_call(transfer, [(0, planes * plane, ())])
 
         return price, transfer.by_address
+
+    def _sampled(self, pitch: Pitch, planes: int, each: int) -> Callable[[int, int, int, int], int]:
+        """The price of a box of a map of which pixels are left out, counted in those that are read.
+
+        A run is a pixel of `each` bytes, or all of a row where columns are neighbours; the last one of a row (a plane)
+        may adjoin the first one of the next.
+        """
+        transfer, row = self.machine.transfer_of("IN"), pitch.columns * each
+
+        def price(top: int, left: int, high: int, broad: int) -> int:
+            start = top * pitch.down * row + left * pitch.across * each
+            rows = (planes, pitch.rows * row), (high, pitch.down * row)
+            if pitch.across == 1:
+                return ticks_of_call(transfer, [(start, broad * each, rows)])
+            return ticks_of_call(transfer, [(start, each, (*rows, (broad, pitch.across * each)))])
+
+        return price
 
     # ---- weights -----------------------------------------------------------------------------------------------------
 

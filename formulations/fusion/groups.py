@@ -5,6 +5,11 @@ group writes, while it passes through the group: from the layer that makes it (o
 that reads it) to the last that reads it. The path of an outside map that several layers of the group read is one
 stream (it is kept until the last has read it) or one for each of them (it is read twice).
 
+An outside map may be **sampled** where all its readers in the group are 1 x 1 windows that skip the same pixels: only
+those that they read are loaded. The group then sees the network with these layers on a smaller map, stride 1
+(`Net.sampled`), and rows and columns of the stream count the pixels that are loaded. No row of the map is on chip
+beside the group: what stays has all its pixels.
+
 A group is legal if
     a map that layers of the group write and read has rows of its own (`instances.network.stores.Store.whole` says which
     have not), and all its parts that are there by then are written in the group;
@@ -27,7 +32,7 @@ a map of one column that moves along rows, and strips of full width may make it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -107,12 +112,22 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Layers `first` to `last` with the streams between them; `twice`: outside maps with a stream for each reader."""
+    """Layers `first` to `last` with the streams between them.
+
+    `twice`: outside maps with a stream for each reader. `sampled`: outside maps of which only those pixels are loaded
+    that are read (`sampleable`); `net` is the network as its layers see it then.
+    """
 
     net: Net
     first: int
     last: int
     twice: frozenset[int] = frozenset()
+    sampled: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.sampled:
+            steps = frozenset(t for t in self.layers if self.sampled.intersection(self.net.reads[t]))
+            object.__setattr__(self, "net", self.net.sampled(steps))
 
     @property
     def layers(self) -> range:
@@ -169,6 +184,17 @@ class Group:
     def shared(self) -> frozenset[int]:
         """The outside stores that several of its layers read."""
         return frozenset(s for s in self.outside if sum(s in self.net.reads[t] for t in self.layers) > 1)
+
+    @cached_property
+    def sampleable(self) -> frozenset[int]:
+        """The outside stores of which all its readers skip the same pixels."""
+        found = set[int]()
+        for store in self.outside:
+            readers = [self.net.layers[t] for t in self.layers if store in self.net.reads[t]]
+            skips = all(self.net.skips(t) for t in self.layers if store in self.net.reads[t])
+            if skips and len({(one.h, one.l, one.stride_h, one.stride_w) for one in readers}) == 1:
+                found.add(store)
+        return frozenset(found)
 
     @property
     def alike(self) -> bool:
@@ -239,6 +265,8 @@ class Net(Stores):
     strides: dict[Axis, tuple[dict[int, Rate], ...]]
     """What every layer's stores advance by while its result advances by one; 1 / R where one row is there for R."""
     rates: dict[tuple[int, int, Axis], dict[int, Rate] | None]
+    views: dict[frozenset[int], Net]
+    """The same with inputs of some layers sampled, by these (`sampled`)."""
 
     @classmethod
     def read(cls, network: Network, machine: Machine, profile: Profile | None = None) -> Net:
@@ -248,10 +276,26 @@ class Net(Stores):
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", machine.out_bytes)
         object.__setattr__(net, "sum_bytes", max(machine.psum_bytes, machine.out_bytes))
-        steps = range(len(net.layers))
-        object.__setattr__(net, "strides", {axis: tuple(net._strides(t, axis) for t in steps) for axis in AXES})
-        object.__setattr__(net, "rates", {})
+        net._begin()
         return net
+
+    def _begin(self) -> None:
+        """Find the strides of all layers; nothing else is known."""
+        steps = range(len(self.layers))
+        object.__setattr__(self, "strides", {axis: tuple(self._strides(t, axis) for t in steps) for axis in AXES})
+        object.__setattr__(self, "rates", {})
+        object.__setattr__(self, "views", {})
+
+    def sampled(self, steps: Collection[int]) -> Net:
+        """As of all stores; each view is made once."""
+        some = frozenset(steps).difference(self.pitch)
+        if some and some not in self.views:
+            view = super().sampled(some)
+            object.__setattr__(view, "element_bytes", self.element_bytes)
+            object.__setattr__(view, "sum_bytes", self.sum_bytes)
+            view._begin()
+            self.views[some] = view
+        return self.views[some] if some else self
 
     def window(self, step: int, store: int, axis: Axis) -> Window:
         """How a layer's outputs see a store that it reads."""

@@ -303,13 +303,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Option:
-    """How a group runs: strip height and width of its last map, the halo along each axis, what is read twice."""
+    """How a group runs: strip height and width of its last map, the halo along each axis, what is read in which way."""
 
     height: int
     width: int
     rows: Mode
     columns: Mode
     twice: frozenset[int] = frozenset()
+    sampled: frozenset[int] = frozenset()
+    """`twice`, `sampled`: as of `Group`."""
 
     @property
     def recomputes(self) -> bool:

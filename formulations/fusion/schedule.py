@@ -69,7 +69,7 @@ def option_of(run: FusedRun) -> Option:
         )
     return Option(
         last.rows.step, last.columns.step, _mode(run.rows), _mode(run.columns),
-        frozenset(s for s in outside if outside.count(s) > 1),
+        frozenset(s for s in outside if outside.count(s) > 1), frozenset(run.sampled),
     )  # fmt: skip
 
 
@@ -100,8 +100,10 @@ class GroupPrices:
         """What does not depend on what is on chip; raises InputError if the group cannot run so."""
         key = first, last, option
         if key not in self._known:
-            group = Group(self.groups.net, first, last, option.twice)
-            if not (option.twice <= group.shared and group.legal and group.alike):
+            plain = Group(self.groups.net, first, last)
+            group = Group(self.groups.net, first, last, option.twice, option.sampled & plain.sampleable)
+            may = option.twice <= group.shared and option.sampled <= plain.sampleable
+            if not (may and group.legal and group.alike):
                 raise InputError(f"{self.name(first, last)} cannot run strip by strip")
             down = strips(group, "rows", [(option.rows, option.height)])
             across = strips(group, "columns", [(option.columns, option.width)])
@@ -139,6 +141,8 @@ class GroupPrices:
 
     def _price(self, run: FusedRun) -> GroupPrice:
         option = option_of(run)
+        if option.sampled & run.residents.keys():
+            raise InputError(f"{self.name(run.first, run.last)}: a map that is sampled is on chip")
         laid = self.laid_out(run.first, run.last, option)
         group, net = laid.group, self.groups.net
         if (run.rows, run.columns, run.streams) != streams_of(group, option):
@@ -407,7 +411,8 @@ def fused(groups: Groups, prices: GroupPrices, taken: Taken, banks: tuple[int, .
     weights = weights_of(laid.group, groups.weight_bytes)
     blocks = memory.fewest(_most(weights, laid.visits, room, least))
     stay = weights.resident(laid.visits, room - memory.peak(blocks))
-    return FusedRun(arc.first, arc.last, rows, columns, made, stay, residents, unwritten, banks, blocks)
+    return FusedRun(arc.first, arc.last, rows, columns, made, stay, residents, unwritten, banks, blocks,
+                    sampled=tuple(sorted(option.sampled)))  # fmt: skip
 
 
 def _most(weights: Weights, visits: tuple[int, ...], room: int, peak: int) -> int:

@@ -541,6 +541,8 @@ class GroupSteps:
         stream, net = self.group.streams[k], self.group.net
         rows = net.operand(stream.maker, stream.store).rows if stream.outside else net.layers[stream.maker].r
         mine = net.stores[stream.store].rows
+        if stream.outside and (pitch := net.pitch.get(stream.maker)) is not None:
+            rows, begin, end = pitch.rows, begin * pitch.down, (end - 1) * pitch.down + 1
         return Piece(stream.store, begin, end) if rows == mine else Piece(stream.store, 0, mine)
 
 

@@ -19,10 +19,10 @@ DRAM
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -97,6 +97,17 @@ class Operand(NamedTuple):
     columns: int
 
 
+class Pitch(NamedTuple):
+    """Where pixels lie of a map that a layer samples."""
+
+    down: int
+    across: int
+    """`down`, `across`: rows and columns from one that is read to the next."""
+    rows: int
+    columns: int
+    """`rows`, `columns`: of the map."""
+
+
 @dataclass(frozen=True)
 class Stores:
     """The layers of a network in its order, and the stores between them."""
@@ -126,6 +137,8 @@ class Stores:
     """Layer and store -> of how many different parts it reads the store, where they are several: halves of a map, maps
     that are joined elsewhere.
     """
+    pitch: Mapping[int, Pitch] = field(default_factory=dict)
+    """Layers whose input is sampled (`sampled`) -> where its pixels lie."""
 
     def operand(self, step: int, store: int) -> Operand:
         """A store as the first input of a layer reads it that does."""
@@ -134,6 +147,25 @@ class Stores:
         each = [1 if d in lacks else layer.extent(d) for d in "bg"]
         rows, columns = 1 if "r" in lacks else layer.h, 1 if "c" in lacks else layer.l
         return Operand(lacks, prod(each) * layer.n, rows, columns)
+
+    def skips(self, step: int) -> bool:
+        """Whether a layer reads single pixels of its map with others between: a kernel of 1 x 1 that strides."""
+        layer = self.layers[step]
+        kernel = layer.kh, layer.kw, layer.pad_top, layer.pad_left, layer.inputs
+        return kernel == (1, 1, 0, 0, 1) and max(layer.stride_h, layer.stride_w) > 1 and not layer.copies
+
+    def sampled(self, steps: Collection[int]) -> Self:
+        """The same where some layers that skip pixels have a map of those alone that they read, and move by 1.
+
+        An example: a kernel of 1 x 1 with stride 2 on 28 x 28 pixels reads every second one. Sampled it is a kernel of
+        1 x 1 with stride 1 on 14 x 14 pixels, which lie 2 rows and 2 columns apart (`pitch`).
+        """
+        layers, pitch = list(self.layers), dict(self.pitch)
+        for step in set(steps) - self.pitch.keys():
+            layer = layers[step]
+            pitch[step] = Pitch(layer.stride_h, layer.stride_w, layer.h, layer.l)
+            layers[step] = layer.model_copy(update={"h": layer.r, "l": layer.c, "stride_h": 1, "stride_w": 1})
+        return replace(self, layers=tuple(layers), pitch=pitch)
 
     def unlike(self, step: int) -> bool:
         """Whether a layer reads a store twice, broadcast along different dimensions."""

@@ -16,7 +16,7 @@ from math import inf
 from formulations.clock import Clock
 from formulations.fusion.problem import FusionFormulation
 from hwmodels.fusion.replay.count import weight_bytes
-from hwmodels.fusion.replay.strips import Span, Walk
+from hwmodels.fusion.replay.strips import Span, Walk, as_seen
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.schedule import FusedRun, LayerRun, NetworkRun, Run, Steps
 from instances.errors import InputError
@@ -116,6 +116,13 @@ def _together(plan: Plan, row: RunRow, run: FusedRun, found: Stores) -> Iterator
         yield (
             f"  {', '.join(names)} take turns: {one.channels} of {makes.g * makes.m} channels of the maps between them "
             f"in each, which {names[-1]} {sums if found.layers[one.last].g == 1 else 'takes one by one'}"
+        )
+    for s in run.sampled:
+        reader = next(t for t in range(run.first, run.last + 1) if s in found.reads[t])
+        skips = as_seen(found, run).pitch[reader]
+        yield (
+            f"  {found.stores[s].name} is sampled: of {skips.rows} x {skips.columns} pixels those are loaded, and "
+            f"counted above, that {found.layers[reader].name} reads, {skips.down} rows and {skips.across} columns apart"
         )
     across = run.columns
     if across.first < across.last:

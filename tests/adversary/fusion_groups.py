@@ -345,7 +345,7 @@ class Ways:
     def _walked(self, run: FusedRun) -> Way | None:
         """What a run does; None if the referee sees a fault."""
         walk, number = Walk(self.found, run), len(self.layers)
-        counted = Count(self.found, self.machine, walk)
+        counted = Count(self.machine, walk)
         seen = counted.run_all()
         if seen.faults or seen.macs > MOST_AGAIN * sum(self.found.layers[t].macs for t in self.layers):
             return None

@@ -98,7 +98,7 @@ def test_one_byte_less_has_no_room_for_the_gate() -> None:
 def test_a_gate_is_loaded_in_every_step_where_nothing_is_kept() -> None:
     # strips of 4 rows, made again: a makes rows 0..4 and 3..7, in is loaded in rows 0..5 and 2..7, the gate twice
     found, run = run_of(GATED, Option(4, 8, "recompute", "lead"))
-    counted = Count(found, MACHINE, Walk(found, run)).run_all()
+    counted = Count(MACHINE, Walk(found, run)).run_all()
     assert counted.faults == ()
     assert counted.operand_bytes["IN"] == (6 + 6) * 32 + 2 * 4
 

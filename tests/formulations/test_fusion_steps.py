@@ -170,7 +170,7 @@ class Held(Count):
     """The referee of strips, which notes what lies on chip when a layer makes a piece, and what was loaded by then."""
 
     def __init__(self, part: FusionPart, run: FusedRun) -> None:
-        super().__init__(part.net, part.machine, Walk(part.net, run))
+        super().__init__(part.machine, Walk(part.net, run))
         self.seen = list[tuple[int, int, int]]()
 
     def _take(self, moment: Moment) -> None:

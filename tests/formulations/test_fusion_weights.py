@@ -267,7 +267,7 @@ def test_weights_that_pass_are_loaded_for_both_layers() -> None:
     found = stores(twice())
     run = fused(found)
     run = replace(run, weights=(100, 0))
-    counted = Count(found, MACHINE, Walk(found, run)).run_all()
+    counted = Count(MACHINE, Walk(found, run)).run_all()
     assert not counted.faults
     assert counted.operand_bytes["W"] == 100 + 9 * 44
 
@@ -275,7 +275,7 @@ def test_weights_that_pass_are_loaded_for_both_layers() -> None:
 def test_biases_of_their_own_make_two_tensors() -> None:
     found = stores(twice(own_bias=True))
     run = fused(found)
-    assert Count(found, MACHINE, Walk(found, run)).run_all().operand_bytes["W"] == sum(run.weights) >= 288
+    assert Count(MACHINE, Walk(found, run)).run_all().operand_bytes["W"] == sum(run.weights) >= 288
 
 
 @pytest.mark.parametrize("rows", range(5, 8) if THOROUGH else (6,))

@@ -43,7 +43,7 @@ def run_in(found: Stores, run: FusedRun, size: int, machine: Machine = BYTES) ->
 
 
 def counted(found: Stores, run: FusedRun, machine: Machine = BYTES) -> int:
-    return Count(found, machine, Walk(found, run)).run_all().peak_bytes
+    return Count(machine, Walk(found, run)).run_all().peak_bytes
 
 
 def test_a_map_goes_back_row_by_row_when_one_of_its_readers_has_run() -> None:

@@ -35,16 +35,15 @@ def packed(files: Files) -> bool:
 
 
 def run_groups(
-    seeds: Iterable[int], folder: Path, flags: str, *, broadcast: bool = False, passing: bool = False
+    seeds: Iterable[int], folder: Path, flags: str, **kinds: bool
 ) -> Counter[str]:  # fmt: skip
-    """Write, build and run random groups in the least memory; returns how they are written.
+    """Write, build and run random groups (of some `kinds`) in the least memory; returns how they are written.
 
-    `broadcast`: with operands that are broadcast. `passing`: with turns that add nothing up. Without flags as fast as
-    may be.
+    Without flags as fast as may be.
     """
     how: Counter[str] = Counter()
     for seed in seeds:
-        planned = random_group(random.Random(seed), broadcast=broadcast, passing=passing)
+        planned = random_group(random.Random(seed), **kinds)
         files = planned.files()
         if flags:
             write(files, folder / str(seed))
@@ -69,6 +68,12 @@ def test_turns_that_add_nothing_up(tmp_path: Path) -> None:
     """A layer makes a block of channels, the next one, depthwise, the same ones of its result; one of two images."""
     how = run_groups((1, 7), tmp_path, "", passing=True)
     assert (how["turns"], how["images"]) == (2, 1), how
+
+
+def test_sampled_maps(tmp_path: Path) -> None:
+    """Every other pixel, of one reader or two, in both layouts, two images in turns."""
+    how = run_groups((1, 5, 26), tmp_path, "", sampled=True)
+    assert sum(how[kind] for kind in ("turns", "packed", "standing")) == 3, how
 
 
 def test_maps_that_move_overwrite_none() -> None:

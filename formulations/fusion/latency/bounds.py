@@ -69,7 +69,7 @@ from formulations.fusion.group_time import cycles_of, lanes_of
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.alone import Alone, Axis, kinds, passed
 from formulations.fusion.latency.channels import Channels, Price
-from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
+from formulations.fusion.latency.options import NESTED, SHARES, Key, Lies, Options, Place, There, Way, tiles_of
 from formulations.fusion.latency.paths import Move, Paths, State, undominated
 from formulations.fusion.latency.products import BEFORE, Flow
 from formulations.fusion.memory import Option, channels_of, weights_of
@@ -144,7 +144,7 @@ class Floors(Options):
         (columns, width), options = across.ways[0], len(down.ways)
         for w, matrix in _least(np.concatenate(ways), np.concatenate(made), alone, options) if ways else ():
             mode, height = down.ways[w % options]
-            option = Option(height, width, mode, columns, group.twice)
+            option = Option(height, width, mode, columns, group.twice, group.sampled)
             mine, moving = lies.blocks, tuple(alone[:, w].tolist())
             yield Way(group.first, group.last, option, (), at.places[w], matrix, blocks=mine, moving=moving)
 
@@ -360,9 +360,9 @@ def promising(every: Sequence[Paths], below: float) -> set[Key]:
         mine = set[Key]()
         for move in through(paths, below):
             for first, last, option in {(way.first, way.last, way.option) for way in move.ways}:
-                mine.add((first, last, option.twice, (option.rows, option.height)))
+                mine.add((first, last, option.twice, option.sampled, (option.rows, option.height)))
                 if first == last:
-                    mine.add((first, last, frozenset(), TILES))
+                    mine.add(tiles_of(first))
         found.append(mine)
     return set.intersection(*found)
 

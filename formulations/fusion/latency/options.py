@@ -16,7 +16,7 @@ over what it has read, as nothing is made twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations
@@ -26,7 +26,7 @@ import numpy as np
 
 from formulations.fusion.arcs import ONCE, Groups
 from formulations.fusion.group_time import Around, GroupTime, lanes_of
-from formulations.fusion.groups import Group, Stream
+from formulations.fusion.groups import Group
 from formulations.fusion.latency.channels import Channels
 from formulations.fusion.latency.products import Flow, fresh, joint, products
 from formulations.fusion.memory import Memory, Option, Weights, channels_of, weights_of
@@ -91,8 +91,8 @@ class Passed(NamedTuple):
 
 #: A layer by itself without strips: its option, and its way along rows.
 NESTED, TILES = Option(0, 0, "lead", "lead"), ("lead", 0)
-#: A group in strips: its first and last layer, maps that it reads twice, and its way along rows.
-Key = tuple[int, int, frozenset[int], tuple[str, int]]
+#: A group in strips: its first and last layer, maps that it reads twice, those that it samples, its way along rows.
+Key = tuple[int, int, frozenset[int], frozenset[int], tuple[str, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +122,11 @@ class _Placed:
     """Bytes that strips leave at the most, (places x ways,)."""
     still: Mask
     """(places x ways, streams)."""
+
+
+def tiles_of(t: int) -> Key:
+    """A layer by itself without strips, among those that are allowed."""
+    return t, t, frozenset(), frozenset(), TILES
 
 
 def by_step(part: Part, channels: Channels) -> tuple[Ints, Ints, Ints]:
@@ -178,7 +183,7 @@ class Options:
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self.channels = Channels.of(self.machine)
         self._groups: dict[tuple[int, int], tuple[Group, ...]] = {}
-        self._strips: dict[tuple[int, int, frozenset[int]], tuple[Strips, Strips] | None] = {}
+        self._strips: dict[Hashable, tuple[Strips, Strips] | None] = {}
 
     @property
     def clocks(self) -> int:
@@ -214,7 +219,7 @@ class Options:
     # ---- groups ------------------------------------------------------------------------------------------------------
 
     def of(self, first: int, last: int) -> tuple[Group, ...]:
-        """A group that may run in strips, with maps of several readers loaded once or twice; none if it cannot."""
+        """A group that may run in strips, for every way to load maps from outside; none if it cannot."""
         if (first, last) not in self._groups:
             allowed = self.groups.demands.allows(first, last)
             self._groups[first, last] = tuple(self.groups.variants(first, last)) if allowed else ()
@@ -239,7 +244,8 @@ class Options:
         """All options of a group, for each of some places (`near`)."""
         found: dict[Place, list[Way]] = {place: [] for place in places}
         for group in self.of(first, last) if found else ():
-            for way in self._ways(group, list(found)):
+            free = [place for place in found if not any(self._on_chip(s, place[0]) for s in group.sampled)]
+            for way in self._ways(group, free) if free else ():
                 found[way.place].append(way)
         if first == last and self._may_tile(first):
             for place in found:
@@ -248,7 +254,7 @@ class Options:
 
     def _may_tile(self, t: int) -> bool:
         """Whether a layer may run by itself without strips."""
-        return self.groups.demands.allows(t, t) and (self.allowed is None or (t, t, frozenset(), TILES) in self.allowed)
+        return self.groups.demands.allows(t, t) and (self.allowed is None or tiles_of(t) in self.allowed)
 
     def suits(self, t: int) -> bool:
         """Whether strips suit a layer by itself, with nothing else on chip."""
@@ -295,7 +301,7 @@ class Options:
         return any(first <= t <= last for t in store.readers) or any(first <= t <= last for t, _ in store.parts)
 
     def _along(self, group: Group) -> tuple[Strips, Strips] | None:
-        key = group.first, group.last, group.twice
+        key = group.first, group.last, group.twice, group.sampled
         if key not in self._strips:
             layer, allowed = self.net.layers[group.last], set(self.groups.demands.heights(group))
             tall = sorted({-(-layer.r // n) for n in range(1, layer.r + 1)} & allowed, reverse=True) or sorted(allowed)
@@ -340,7 +346,7 @@ class Options:
     ) -> Iterator[Way]:  # fmt: skip
         """The same, with layers that take turns."""
         each = Memory(group, down, across, ()).by_stream(blocks)
-        there = np.array([[self._on_chip(s, near) for s in group.streams] for near, _ in places])
+        there = np.array([[self._on_chip(s.store, near) for s in group.streams] for near, _ in places])
         held = np.einsum("ps,msrla->mprla", (~there).astype(np.int64), each).max(axis=0)
         peaks = np.maximum.reduceat(held.max(axis=(2, 3)), down.first[:-1], axis=1)  # (places, ways)
         free = np.array([free for _, free in places], np.int64)
@@ -358,7 +364,8 @@ class Options:
                     yield from self._laid(group, mine, across, lies, shares)
 
     def _allows(self, group: Group, down: Strips, way: int) -> bool:
-        return self.allowed is None or (group.first, group.last, group.twice, down.ways[way]) in self.allowed
+        key = group.first, group.last, group.twice, group.sampled, down.ways[way]
+        return self.allowed is None or key in self.allowed
 
     def _laid(
         self, group: Group, down: Strips, across: Strips, lies: Lies, shares: Sequence[int]
@@ -390,8 +397,8 @@ class Options:
             np.repeat(lies.there & lasting, len(down.ways), axis=0),
         )
 
-    def _on_chip(self, stream: Stream, near: There) -> bool:
-        return any(self.residence(k).store == stream.store for k in near)
+    def _on_chip(self, store: int, near: There) -> bool:
+        return any(self.residence(k).store == store for k in near)
 
     def _written(self, store: int) -> bool:
         """Whether a map is written in any case."""
@@ -443,7 +450,10 @@ class Options:
         whole = (2 * last > self.net.layers[group.last].r).tolist()
         for w in np.flatnonzero(fits).tolist():
             (mode, height), (columns, width) = ways[w % len(ways)], steps.time.across.ways[0]
-            kept, option = tuple(steps.kept[w].tolist()), Option(height, width, mode, columns, group.twice)
+            kept, option = (
+                tuple(steps.kept[w].tolist()),
+                Option(height, width, mode, columns, group.twice, group.sampled),
+            )
             at, behind, size = whole[w % len(ways)], int(late[w]), int(moved[w])
             yield Way(group.first, group.last, option, kept, places[w], made[w], whole=at, fresh=behind,
                       blocks=steps.time.around.blocks, bytes=size)  # fmt: skip
@@ -470,12 +480,15 @@ class Options:
     ) -> FusedRun | LayerRun:  # fmt: skip
         """A way as a run, with the banks of all maps on chip, those that are free, and maps in the place of others."""
         residents = {self.residence(k).store: (self.residence(k).rows[-1], held[k]) for k in sorted(held)}
-        group = Group(self.net, way.first, way.last, way.option.twice)
+        group = Group(self.net, way.first, way.last, way.option.twice, way.option.sampled)
         unwritten = tuple(self.unwritten(group, t, residents) for t in group.layers)
         if way.nest is not None:
             return LayerRun(way.nest, residents, unwritten[0], free, placed)
         streams = streams_of(group, way.option)
-        return FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free, way.blocks, placed)
+        sampled = tuple(sorted(group.sampled))
+        return FusedRun(
+            way.first, way.last, *streams, way.kept, residents, unwritten, free, way.blocks, placed, sampled
+        )
 
     def unwritten(self, group: Group, t: int, there: Container[int]) -> int:
         """Rows of a result that never go to DRAM."""

@@ -88,8 +88,9 @@ def kept(mask: npt.NDArray[np.generic], area: Area, gone: int) -> None:
 class Count:
     """Takes the moments of a walk one after the other."""
 
-    def __init__(self, found: Stores, machine: Machine, walk: Walk) -> None:
-        self.found, self.machine, self.walk, self.run = found, machine, walk, walk.run
+    def __init__(self, machine: Machine, walk: Walk) -> None:
+        self.machine, self.walk, self.run = machine, walk, walk.run
+        self.found = found = walk.found
         self.streams, self.owners = walk.run.streams, weight_owners(found, walk.run)
         self.residents = walk.run.residents
         self.on_chip = [self._mask(k) for k in range(len(self.streams))]
@@ -135,6 +136,8 @@ class Count:
             batch = 1
         element = machine.in_bytes if operand == "IN" else machine.out_bytes
         channels = self.sizes[k] // (element * batch)
+        if stream.outside and stream.maker in self.found.pitch:
+            return self._sampled(k, batch, channels, rows, columns)
         place = rows[0] * width + columns[0]
         if (machine.in_layout if operand == "IN" else machine.out_layout) == "CHW":
             shape, box = (batch, channels, height, width), (batch, channels, high, wide)
@@ -142,6 +145,21 @@ class Count:
             shape, box, place = (batch, height, width, channels), (batch, high, wide, channels), place * channels
         transfer = machine.transfer_of(operand)
         return price(call_of([(shape, box, element, place * element)], transfer), transfer)
+
+    def _sampled(self, k: int, batch: int, channels: int, rows: Span, columns: Span) -> int:
+        """The same of a map of which pixels are left out: what is moved is marked in the map as it lies."""
+        machine, transfer = self.machine, self.machine.transfer_of("IN")
+        down, across, height, width = self.found.pitch[self.streams[k].maker]
+        planes, each = (batch * channels, 1) if machine.in_layout == "CHW" else (batch, channels)
+        moved = np.zeros((planes, height, width, each), np.int8)
+        spans = (
+            slice(first * step, (end - 1) * step + 1, step) for (first, end), step in ((rows, down), (columns, across))
+        )
+        moved[(slice(None), *spans)] = 1
+        runs = np.flatnonzero(np.diff(moved.ravel(), prepend=0, append=0)).reshape(-1, 2).tolist()
+        element = machine.in_bytes
+        parts = [((moved.size,), (end - begin,), element, begin * element) for begin, end in runs]
+        return price(call_of(parts, transfer), transfer)
 
     def _filters(self, layer: Layer, first: int, end: int) -> int:
         """Ticks of one call for the bytes `first` to `end` of a layer's filters, each with its bias behind it."""

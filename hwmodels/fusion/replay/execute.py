@@ -325,7 +325,7 @@ class _Execution:
     # ---- layers whole ------------------------------------------------------------------------------------------------
 
     def _run_whole(self, t: int) -> None:
-        layer = self.walk.layers[t]
+        layer = self.found.layers[t]
         inputs = tuple(self._taken(t, k, self._whole_input(t, s)) for k, s in enumerate(self.found.reads[t]))
         shape = (layer.g, layer.m, layer.n, layer.kh, layer.kw)
         weights = np.ones(shape, np.int64) if layer.weights == "none" else self.rng.integers(-9, 10, shape)
@@ -365,7 +365,9 @@ class _Execution:
         if not stream.outside:
             return self.whole[stream.maker]
         seen = [self.found.operand(u, stream.store) for u in stream.readers]  # others may see more of the store
-        return self._whole_input(stream.maker, stream.store)[: max(x.elements for x in seen)]
+        every = self._whole_input(stream.maker, stream.store)[: max(x.elements for x in seen)]
+        pitch = self.walk.found.pitch.get(stream.maker) if stream.outside else None
+        return every if pitch is None else every[:, :: pitch.down, :: pitch.across]
 
     def _stay(self, k: int, whole: Ints) -> Ints:
         """The rows that stay beyond the group: of a map from outside they are there."""
@@ -377,7 +379,7 @@ class _Execution:
     def _input(self, moment: Moment, store: int) -> Ints:
         """What a layer reads of a store, rows and columns of the window from its first pixel on; raises _Missing."""
         t = self.group.first + moment.stream
-        layer, parts, given = self.walk.layers[t], [], self.found.operand(t, store)
+        layer, parts, given = self.walk.layers[t], [], self.walk.found.operand(t, store)
         for k, stream in enumerate(self.group.streams):
             if stream.store != store or t not in stream.readers:
                 continue

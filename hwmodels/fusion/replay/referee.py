@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hwmodels.fusion.replay.count import Count, extent, weight_bytes, weight_owners
 from hwmodels.fusion.replay.execute import execute
-from hwmodels.fusion.replay.strips import Walk, channels
+from hwmodels.fusion.replay.strips import Walk, as_seen, channels
 from hwmodels.joint.replay import Account, SingleLayers, room_of
 from hwmodels.nest.replay.referee import Replay
 from hwmodels.schedule import FusedRun, LayerRun, Steps, Stream
@@ -105,7 +105,7 @@ def _name(found: Stores, layers: range) -> str:
 def _group(found: Stores, machine: Machine, run: FusedRun) -> FusedReplay:
     """Walk a group, and execute it if it is small and free of faults."""
     walk = Walk(found, run)
-    counted = Count(found, machine, walk).run_all()
+    counted = Count(machine, walk).run_all()
     faults, executed = list(counted.faults), False
     room, whose = room_of(found, machine, run)
     if counted.peak_bytes > room:
@@ -142,8 +142,8 @@ def _shape(found: Stores, machine: Machine, run: FusedRun) -> Iterator[str]:
             yield f"{stay:,} bytes of weights of {layer.name} stay, it has {weight_bytes(layer, machine):,}"
     yield from _passing(found, run)
     yield from _turns(found, run)
-    wrong = list(_streams(found, run))
-    yield from wrong or _paces(found, run)
+    wrong = [*_sampled(found, run)] or [*_streams(as_seen(found, run), run)]
+    yield from wrong or _paces(as_seen(found, run), run)
 
 
 def _visits(run: FusedRun) -> int:
@@ -208,6 +208,22 @@ def _turns(found: Stores, run: FusedRun) -> Iterator[str]:
             yield f"{first.name} takes turns for {blocks.channels} of {count} channels: a divisor, not all"
         elif (turns := _visits(run) * (blocks.last - blocks.first) * count // blocks.channels) > MAX_MOMENTS:
             yield f"{turns:,} turns of {first.name} to {last.name} are too many to walk"
+
+
+def _sampled(found: Stores, run: FusedRun) -> Iterator[str]:
+    """Of a map that is sampled nothing is made in the group or on chip, and no reader needs other pixels."""
+    layers = range(run.first, run.last + 1)
+    if list(run.sampled) != sorted(set(run.sampled)):
+        yield f"maps {list(run.sampled)} are sampled: they ascend"
+    for s in run.sampled:
+        readers = [t for t in layers if s in found.reads[t]]
+        if not readers or s in run.residents or any(found.writes[t] == s for t in layers):
+            yield f"map {s} is sampled: it is not what is loaded from outside"
+            return
+        name = found.stores[s].name
+        for t in readers:
+            if (found.layers[t].kh, found.layers[t].kw) != (1, 1) or not found.skips(t):
+                yield f"{name} is sampled, {found.layers[t].name} reads pixels beside each other"
 
 
 def _streams(found: Stores, run: FusedRun) -> Iterator[str]:

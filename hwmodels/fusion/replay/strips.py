@@ -123,12 +123,21 @@ def seen(layer: Layer, axis: str, outputs: Span, lacks: str = "") -> Span:
     return max(0, first), min(size, last)
 
 
+def as_seen(found: Stores, run: FusedRun) -> Stores:
+    """The network as the layers of a group see it: of maps that are sampled those pixels alone that are loaded."""
+    every = range(run.first, run.last + 1) if run.sampled else ()
+    return found.sampled([t for t in every if set(run.sampled).intersection(found.reads[t])])
+
+
 @dataclass(frozen=True)
 class Walk:
-    """A group of layers of a network and how it runs."""
+    """A group of layers of a network, and how it runs; `found`: the network as they see it (`as_seen`)."""
 
     found: Stores
     run: FusedRun
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "found", as_seen(self.found, self.run))
 
     @property
     def layers(self) -> Sequence[Layer]:

@@ -29,7 +29,7 @@ from solver.problems.layers import is_layers, layer_rows
 from solver.problems.registry import PROBLEMS
 from solver.uses.emit.ahead.addressed import addressed, carried, said_of
 from solver.uses.emit.ahead.program import AheadPlanned
-from solver.uses.emit.ahead.whole import check_seen
+from solver.uses.emit.ahead.seen import check_seen
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone
 from solver.uses.emit.onchip import AnyRun, OnChip, no_zeros

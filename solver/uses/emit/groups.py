@@ -49,6 +49,7 @@ class Group:
     """A group, and all that its C depends on. `parts`: by layer and input; `kept`: by stream, of results and inputs."""
 
     found: Stores
+    """The network as its layers see it (`hwmodels.fusion.replay.strips.as_seen`)."""
     machine: Machine
     run: FusedRun
     parts: Sequence[Sequence[Sequence[Part]]]
@@ -121,6 +122,11 @@ class Group:
         seen = (as_read(self.found, u, stream.store) for u in stream.readers)
         return max(seen, key=lambda layer: layer.g * layer.n)
 
+    def off_chip(self, k: int) -> Layer:
+        """The layer that reads a map from outside as it lies there, where that is sampled with all its pixels."""
+        layer, pitch = self.seen_by(k), self.found.pitch.get(self.run.streams[k].maker)
+        return layer if pitch is None else layer.model_copy(update={"h": pitch.rows, "l": pitch.columns})
+
     def element(self, k: int) -> int:
         """Bytes of an element of a stream."""
         return self.machine.in_bytes if self.run.streams[k].outside else self.machine.out_bytes
@@ -164,7 +170,7 @@ class Group:
     @cached_property
     def peak(self) -> int:
         """The most bytes that the plan counts."""
-        return Count(self.found, self.machine, self.walk).run_all().peak_bytes
+        return Count(self.machine, self.walk).run_all().peak_bytes
 
     def stay_bytes(self, k: int) -> int:
         """Bytes of weights of a layer that stay."""

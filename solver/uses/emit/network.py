@@ -494,7 +494,7 @@ class NetworkPlanned:
 
     def moved(self, run: FusedRun) -> Mapping[str, int]:
         """The bytes that a group moves by its plan, by operand."""
-        return Count(self.found, self.machine, Walk(self.found, run)).run_all().operand_bytes
+        return Count(self.machine, Walk(self.found, run)).run_all().operand_bytes
 
     def _groups(self) -> str:
         """Of every group the bytes that its plan moves; a last row ends the table."""

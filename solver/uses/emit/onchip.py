@@ -10,6 +10,7 @@ from itertools import accumulate, permutations
 import numpy as np
 
 from formulations.placement.packing import Block
+from hwmodels.fusion.replay.strips import as_seen
 from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Nest
 from instances.errors import InputError
@@ -201,15 +202,16 @@ class OnChip:
 
     def _sized(self, run: FusedRun, ringed: frozenset[int], *, packed: bool = False) -> Group:
         """A group of which only the buffers matter, some as rings."""
-        return Group(self.found, self.machine, run, (), (), (), ringed, packed)
+        return Group(as_seen(self.found, run), self.machine, run, (), (), (), ringed, packed)
 
     def group(self, run: FusedRun) -> Group:
         """A group with all that its C depends on."""
         layers = range(run.first, run.last + 1)
         parts = tuple(tuple(self.parts(run, t, k) for k in range(self.found.layers[t].inputs)) for t in layers)
         kept = tuple(self._kept_stream(run, k) for k in range(len(run.streams)))
-        return Group(self.found, self.machine, run, parts, kept, tuple(self.numbers(t) for t in layers),
-                     self.rings[run.first], run.first in self.addresses.packed)  # fmt: skip
+        numbers = tuple(self.numbers(t) for t in layers)
+        return Group(as_seen(self.found, run), self.machine, run, parts, kept, numbers, self.rings[run.first],
+                     run.first in self.addresses.packed)  # fmt: skip
 
     def reference(self, run: FusedRun, k: int) -> tuple[int, str]:
         """Of a map from outside the reader with the most channels, and the name under which that reads it."""

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.schedule import Blocks
+from instances.network.stores import Pitch
 from solver.uses.emit.computing import Computing
 from solver.uses.emit.frame import tensor
 from solver.uses.emit.groups import Group
@@ -140,9 +141,28 @@ class GroupFile(Computing, ABC):
     def _loaded(self, k: int) -> list[str]:
         if self.group.stays(k):
             return []
-        moved = self._transfer(k, "IN", f"certile_max(r->begin, {self.group.resident(k)})", "c->begin")
+        if (pitch := self.group.found.pitch.get(self.run.streams[k].maker)) is not None:
+            moved = self._sampled(k, pitch)
+        else:
+            moved = self._transfer(k, "IN", f"certile_max(r->begin, {self.group.resident(k)})", "c->begin")
         body = [STEPS.format(k=k), *moved, "certile_dma_wait();"]
         return function(f"static void load_{k}", [], body, f"Load the piece of map {k}.")
+
+    def _sampled(self, k: int, pitch: Pitch) -> list[str]:
+        """Load the piece of a map that is sampled, pixel by pixel (element by element where channels lie apart)."""
+        layer, size = self.group.off_chip(k), self.group.element(k)
+        each, channels = pitches("IN", layer, self.machine), self.group.channels(k)
+        together = channels if self.group.layout(k) == "HWC" else 1
+        terms = {"b": each["b"], "ch": each["n"] if layer.n > 1 else each["g"], "y": pitch.down * each["r"],
+                 "x": pitch.across * each["c"]}  # fmt: skip
+        place = " + ".join(f"(ptrdiff_t){name} * {step * size}" for name, step in terms.items())
+        body = [f"certile_dma_2d(map_{k}(b, ch, y, x), in_{k}.base + {place}, {size * together}, 1, 0, 0);"]
+        body = block(f"for (int ch = 0; ch < {channels}; ch += {together})", body)
+        for axis, span in (("x", "c"), ("y", "r")):
+            body = block(f"for (int {axis} = {span}->begin; {axis} < {span}->end; {axis}++)", body)
+        body = block("", loop("b", "0", str(layer.b), body))
+        return block("if (r->begin < r->end && c->begin < c->end)",
+                     ["certile_dma_begin(CERTILE_IN, 1);", *body, "certile_dma_start();"])  # fmt: skip
 
     def _writes(self, k: int) -> bool:
         """Whether anything of a layer's result leaves the chip."""
@@ -355,5 +375,5 @@ class GroupFile(Computing, ABC):
                 lines.append(f"bias_{k} = (certile_tensor){{bias[{k}], 1, {{0}}}};")
         for k, stream in enumerate(self.run.streams):
             if stream.outside:
-                lines.append(f"in_{k} = {tensor('IN', f'in[{k}]', self.group.seen_by(k), self.machine)};")
+                lines.append(f"in_{k} = {tensor('IN', f'in[{k}]', self.group.off_chip(k), self.machine)};")
         return lines

@@ -59,7 +59,7 @@ class RunFile(Computing):
 
     def __init__(self, files: AheadFiles, first: int, last: int, includes: Sequence[str]) -> None:
         self.files, self.first, self.includes, self.machine = files, first, includes, files.machine
-        found = files.whole.found.layers[first : last + 1]
+        found = files.whole.layers[first : last + 1]
         numbers = [files.whole.chip.numbers(t) for t in range(first, last + 1)]
         self.group = OfRun(found, numbers)
 
@@ -232,8 +232,9 @@ class AheadFiles:
         each = pitches(tensor.operand, tensor.layer, self.machine)
         pitch, inner = {d: p * tensor.element for d, p in each.items()}, {"IN": "n", "OUT": "m"}[tensor.operand]
         channel = pitch[inner] if tensor.layer.extent(inner) > 1 else pitch["g"]
-        first = tensor.left * pitch["c"] + one.channels[0] * channel
-        return channel if tensor.layout == "CHW" else pitch["c"], pitch["r"], pitch["b"], first
+        down, across = tensor.pitch[0] * pitch["r"], tensor.pitch[1] * pitch["c"]
+        first = tensor.left * across + one.channels[0] * channel
+        return channel if tensor.layout == "CHW" else across, down, pitch["b"], first
 
     # ---- transfers ---------------------------------------------------------------------------------------------------
 

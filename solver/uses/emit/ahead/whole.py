@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect, bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import accumulate, product
 from typing import NamedTuple
@@ -33,15 +33,17 @@ from formulations.fusion.latency.timelines import Carried
 from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.steps import GroupSteps, Part, Piece
 from formulations.fusion.work import Brought, Tile, Work, filters_of, rows_of, rows_read, tiles_of, work_of
-from hwmodels.fusion.replay.strips import seen
-from hwmodels.schedule import FusedRun
+from hwmodels.fusion.replay.strips import as_seen, seen
+from hwmodels.schedule import FusedRun, LayerRun
 from hwmodels.timeline.price import occupancy
 from hwmodels.timeline.schedule import Load, Store
 from instances.errors import InputError
 from instances.machine.machine import Machine
+from instances.network.stores import Pitch, Stores
 from instances.network.workload import Layer
 from solver.uses.emit.ahead.placing import Ints, NoAddresses, most, placed
 from solver.uses.emit.ahead.placing import Part as Place
+from solver.uses.emit.ahead.seen import check_rows, flattens
 from solver.uses.emit.groups import Part as Channels
 from solver.uses.emit.groups import as_read
 from solver.uses.emit.onchip import OnChip, check_passes
@@ -78,6 +80,8 @@ class Tensor:
     """On chip, of a row: pixels one after the other, or ("CHW") channels."""
     turns: int = 1
     """How often it may be on chip at a time; blocks count turn by turn."""
+    pitch: tuple[int, int] = 1, 1
+    """Rows and columns off the chip from one of its rows and columns to the next."""
     parts: list[list[list[Place]]] = field(init=False)
     """Where the units of every object lie, by row and block; a unit is a pixel, or a channel of a row."""
 
@@ -201,6 +205,9 @@ class Whole:
         self.laid, self.parts = carried.laid, carried.laid.parts
         if machine.in_bytes != machine.out_bytes:
             raise InputError(f"inputs have {machine.in_bytes} bytes, results {machine.out_bytes}")
+        self.layers = [layer for run, begin, end in zip(chip.runs, chip.begins, chip.begins[1:], strict=False)
+                       for layer in _seen(self.found, run).layers[begin:end]]  # fmt: skip
+        """As they see their inputs, which may be sampled."""
         self.begins = [0, *accumulate(len(part.steps) for part in self.parts)]
         self.work = [work_of(source) for source in carried.sources]
         self.loads = [_loads_of(*one) for one in zip(carried.sources, self.parts, self.work, strict=True)]
@@ -294,6 +301,8 @@ class Whole:
             span = self._columns(r, s, t, name, due)
             found = [self._loaded(r, one, self._offset(s, t, name, self.made[one]), span) for one in self._makers(s)]
             found = found or [self._input(r, t, s, span)]
+            if (pitch := _seen(self.found, self.chip.runs[r]).pitch.get(due)) is not None:
+                found = [self._sampled(one, due, pitch) for one in found]
         for one in found:
             if one.operand == "OUT":
                 check_rows(self.chip, s, t, name, one.layer)
@@ -337,6 +346,12 @@ class Whole:
         read = as_read(self.found, t, s)
         sizes = self._cuts(r, 0, read.g * read.n), read.h, *span, read.b, self.machine.in_bytes
         return Tensor(read, t, "IN", *sizes, layout=self.machine.in_layout, turns=self._turns(r))
+
+    def _sampled(self, one: Tensor, t: int, pitch: Pitch) -> Tensor:
+        """The same of those rows and columns alone that a layer reads."""
+        if one.layout == "CHW" and pitch.across > 1:
+            raise InputError(f"{self.layers[t].name}: samples columns of a map whose channels lie apart")
+        return replace(one, rows=self.layers[t].h, pitch=(pitch.down, pitch.across))
 
     def _offset(self, s: int, t: int, name: str, one: Tensor) -> int:
         """The first channel of a tensor in what a layer reads under a name."""
@@ -462,7 +477,7 @@ class Whole:
                 tensor.there(tensor.part((one.begin, one.end), (one.first, one.last)), step, step)
 
     def _read(self, one: Work, step: int, turn: int) -> None:
-        layer = self.found.layers[one.layer]
+        layer = self.layers[one.layer]
         groups, high = (one.first // layer.m, -(-one.last // layer.m)), min(one.high, layer.n)
         for number, lacks in enumerate(layer.patterns):
             rows = rows_read(layer, one, lacks)
@@ -518,32 +533,9 @@ class Whole:
             raise InputError(f"step {t + 1} has {there[t + 1]:,} bytes on chip, the plan counts {counted[t]:,}")
 
 
-def check_seen(chip: OnChip) -> None:
-    """Raise InputError if a layer sees other rows of a map than its maker: then no plan's transfers run ahead."""
-    for t in range(len(chip.found.layers)):
-        for name, s in chip.inputs(t):
-            for maker, _ in chip.found.stores[s].parts:
-                if maker < t:
-                    check_rows(chip, s, t, name, chip.found.layers[maker])
-
-
-def check_rows(chip: OnChip, s: int, t: int, name: str, maker: Layer) -> None:
-    """Raise InputError if a layer sees other rows, columns or images of a map than its maker."""
-    if flattens(chip, s, t, name, maker):
-        return
-    read, reader = chip.found.operand(t, s), chip.found.layers[t]
-    if (read.rows, read.columns, 1 if "b" in read.lacks else reader.b) != (maker.r, maker.c, maker.b):
-        raise InputError(f"{reader.name} sees the result of {maker.name} reshaped")
-
-
-def flattens(chip: OnChip, s: int, t: int, name: str, maker: Layer) -> bool:
-    """Whether a layer sees the elements of a map as channels of one pixel, in their order."""
-    read, store, values = chip.found.operand(t, s), chip.found.stores[s], chip.chip(s).values
-    seen, there = values.get(name), values.get(maker.name)
-    if seen is None or there is None or len(store.parts) > 1 or (read.rows, read.columns) != (1, 1):
-        return False
-    found = there.reshaped(seen.shape) if (maker.r, maker.c) != (1, 1) and len(there.shape) == 4 else None
-    return found is not None and found.same_places(seen) and seen.shape == (maker.b, read.elements // maker.b)
+def _seen(found: Stores, run: FusedRun | LayerRun) -> Stores:
+    """The network as the layers of a run see it."""
+    return as_seen(found, run) if isinstance(run, FusedRun) else found
 
 
 def _alike(one: Tensor, other: Tensor) -> bool:
