@@ -586,8 +586,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("alone: all weights of a layer in pieces in one tile", "tile = -(-layer.weights // high)",
          "tile = layer.weights"),
         ("alone: no results as one tile", "in spans(1, low) if layer.stored else ()", "in ()"),
-        ("alone: inputs for every piece of the filters alone", "    if pieces > 1 and layer.inputs:\n",
-         "    if False:\n"),
+        ("alone: inputs for every piece of the filters alone", "    if layer.inputs:\n        more",
+         "    if False:\n        more"),
+        ("alone: inputs of one piece of the filters in slices alone", "    if layer.inputs:\n        more",
+         "    if pieces > 1 and layer.inputs:\n        more"),
         ("alone: what strides skip is no part of a tile", "own=layer.box, first", "own=layer.inputs, first"),
         ("alone: what strides skip is loaded", "for p in (1, rows.runs)", "for p in (1,)"),
         ("alone: sums off the chip with all filters of a part in one tile", "(most * high)", "most"),
@@ -626,6 +628,15 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "reduceat(self.later | self.first, begin)"),
         ("latency: bounds with fewer filters at once", "most = np.clip((self.room - held) // size, 1, lanes)",
          "most = np.clip((self.room - held) // size, 1, 1)"),
+    ]),
+    ("formulations/fusion/latency/alone.py", "tests/adversary/test_network_time_nests.py", [
+        ("alone: slices with the larger one of two tiles", "-(-min(-(-layer.weights // high), layer.inputs) // most)",
+         "-(-max(-(-layer.weights // high), layer.inputs) // most)"),
+        ("alone: no slices of an input", "for fewer, most in spans(2, layer.channels):", "for fewer, most in ():"),
+    ]),
+    ("formulations/fusion/latency/bounds.py", "tests/adversary/test_network_time_nests.py", [
+        ("latency: bounds of nests behind all that is stored", "matrix[:, 0, -2] - beside * channels",
+         "matrix[:, 0, -2] - 0 * channels"),
     ]),
     ("formulations/fusion/latency/bounds.py", "tests/adversary/test_network_time.py::test_turns_by_hand", [
         ("latency: bounds of turns with all channels at once", "        return (1,)\n",

@@ -49,6 +49,17 @@ class Layer:
         return not self.filters and self.taps == (1, 1) and self.stride == 1 and self.shape == self.made
 
     @property
+    def skips(self) -> bool:
+        """Whether it reads single pixels of a map, and none between them."""
+        strides = self.kind in ("conv", "deep", "pool") and self.stride > 1
+        return strides and self.taps == (1, 1) and self.pad == 0
+
+    @property
+    def sampled(self) -> Layer:
+        """The same on a map of those pixels alone that it reads."""
+        return replace(self, shape=(self.shape[0], *self.made[1:]), stride=1)
+
+    @property
     def moves(self) -> int:
         """Rows of an operand from one row of the result to the next; a layer of one row moves by all of them."""
         return max(self.stride, self.shape[1]) if self.made[1] == 1 else self.stride
@@ -88,6 +99,8 @@ class Tiny:
     """Ticks of a call, a segment and a byte of a memory of its own for weights, if there is one."""
     each: bool = False
     """Whether both memories have a queue."""
+    sums: int = 1
+    """Bytes of a sum that lacks products: those of nests; what else is counted here has sums of a byte."""
 
     # ---- what is counted ---------------------------------------------------------------------------------------------
 
@@ -205,7 +218,7 @@ class Tiny:
             }
         return Machine.model_validate({
             "name": "tiny", "tick_ps": 1, "ocm_bytes": self.memory, "ocm_banks": self.banks, "sliding": True,
-            "buffering": "single", "mac_fj": 1, **memories, "bias_bytes": 0, "psum_bytes": 1, "in_bytes": 1,
+            "buffering": "single", "mac_fj": 1, **memories, "bias_bytes": 0, "psum_bytes": self.sums, "in_bytes": 1,
             "w_bytes": 1, "out_bytes": 1, "in_layout": order[0], "out_layout": order[0], "w_layout": order[1],
             "compute": {"model": "array", "rows": self.lanes[0], "cols": self.lanes[1], "cycle_ticks": self.cycle},
         })  # fmt: skip
@@ -280,27 +293,34 @@ class Tiny:
         )
 
 
-def drawn(rng: random.Random, most: int = 4, rows: int = 4, filters: int = 3, results: int = 1) -> Tiny:
+def drawn(
+    rng: random.Random, most: int = 4, rows: int = 4, filters: int = 3, results: int = 1, *, skips: bool = False
+) -> Tiny:  # fmt: skip
     """A network of one to `most` layers, on a memory from where little but a layer fits up to where all does.
 
-    At most so many of its maps are results, which no layer reads.
+    At most so many of its maps are results, which no layer reads. `skips`: some layers leave out rows and columns.
     """
     while True:
-        flat = rng.randrange(8) == 0
+        flat = rng.randrange(8) == 0 and not skips
         shape = rng.randint(1, 4 if flat else 3), 1, 1
         if not flat:
-            shape = shape[0], rng.randint(2, rows), rng.choice((1, 1, 2, 3))
+            shape = shape[0], rng.randint(2, rows), rng.choice((1, 3, 3, 4, 5) if skips else (1, 1, 2, 3))
         layers = list[Short]()
         for n in range(rng.choice((1, 2, 2, 3, 3, most))):
             if n > 1 and rng.randrange(3) == 0:
                 layers.append(("add", tuple(sorted(rng.sample(range(n + 1), 2))), 0, 1, 1, 0))
                 continue
-            kinds = ("full",) if flat else ("conv", "conv", "conv", "deep", "pool", "global", "full")
+            kinds: tuple[str, ...] = ("full",) if flat else ("conv", "conv", "conv", "deep", "pool", "global", "full")
             taps, stride, pad = rng.choice(((1, 1, 0), (3, 1, 1), (3, 1, 1), (2, 2, 0), (3, 2, 1), (2, 1, 0)))
             source = n if rng.randrange(4) else rng.randint(0, n)
+            if skips and rng.randrange(2):
+                kinds, taps, stride, pad = ("conv", "conv", "deep", "pool"), 1, rng.choice((2, 2, 3)), 0
+                source = source if rng.randrange(3) else 0
             layers.append((rng.choice(kinds), (source,), rng.randint(1, filters), taps, stride, pad))
         case = Tiny(shape, tuple(layers), 1)
         if not case.possible or sum(not some for some in case.readers) > results:
+            continue
+        if skips and not any(layer.skips for layer in case.made):
             continue
         need = _alone(case)
         most_bytes = sum(case.map_bytes(k) for k in range(len(case.maps)))

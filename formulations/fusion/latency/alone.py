@@ -224,12 +224,12 @@ def _sliced(layer: Alone, kind: Kind, low: int, high: int) -> Iterator[Kind]:
 
 
 def _cut(layer: Alone, plain: Kind, pieces: int) -> Iterator[Kind]:
-    """With filters in pieces the input is one tile, or loaded for each."""
+    """The input is one tile, or loaded for each piece of the filters."""
     compute = _in_rounds(layer, pieces)
     more = (pieces - 1) * (layer.of_weights.call + layer.of_weights.segment)
     each = layer.of_inputs.byte
     yield plain._replace(compute=compute, loads=plain.loads + more + (pieces - 1) * layer.passed)
-    if pieces > 1 and layer.inputs:
+    if layer.inputs:
         more += layer.box * each + layer.of_inputs.call + layer.of_inputs.segment - layer.passed
         yield plain._replace(compute=compute, loads=plain.loads + more, own=layer.box, first=layer.box * each)
 
