@@ -136,7 +136,18 @@ class Case(OfNetwork):
         )  # fmt: skip
         bank = max(1, int(case._need() * rng.uniform(0.2, 1.1)) // banks)
         inner = rng.randint(1, max(1, len(case.layers) - 1)) if rng.randrange(4) == 0 else 0
-        return replace(case, bank=bank, bytewise=rng.randrange(3) == 0, inner=inner)
+        case = replace(case, bank=bank, bytewise=rng.randrange(3) == 0, inner=inner)
+        return case._skipping(rng) if rng.randrange(4) == 0 else case
+
+    def _skipping(self, rng: random.Random) -> Case:
+        """The same where some convolutions leave out pixels, if all others fit what these make."""
+        case = self
+        for k, (kind, operands, filters) in enumerate(self.layers):
+            if kind in _CONVS and (0 in operands or rng.randrange(2)):
+                layers = (*case.layers[:k], ("jump", operands, filters), *case.layers[k + 1 :])
+                more = replace(case, layers=layers)
+                case = more if more.network is not None and more.possible else case
+        return case
 
     def _need(self) -> int:
         """Bytes of the layer with the largest operands."""

@@ -2,8 +2,9 @@
 
 An example: of two 3x3 convolutions on 8 rows, strips of 1 to 8 rows of the second one's map; in each what the next
 strip needs is kept (with steps of warm-up, or without) or computed again; what comes from outside and is read by
-several layers is kept, or loaded for each of them; whole rows, or halves, quarters ... of them; and all sets of layers
-that take turns for single channels.
+several layers is kept, or loaded for each of them; what is read in single pixels with others between is loaded whole,
+or sampled, those pixels alone; whole rows, or halves, quarters ... of them; and all sets of layers that take turns for
+single channels.
 Lines of maps are worked out from the last map back, one at a time.
 
 What a way moves is what `hwmodels.fusion.replay.strips.Walk` does moment by moment; what it holds is what lies in a
@@ -28,7 +29,7 @@ from hwmodels.fusion.replay.strips import Walk
 from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Nest, Pace, Steps, Stream
 from instances.machine.machine import Machine
 from instances.network.network import Network
-from instances.network.operators import MatMul
+from instances.network.operators import Conv, MatMul, Operator, Pool
 from instances.network.stores import Stores
 from instances.network.workload import Layer
 
@@ -38,6 +39,8 @@ MODES = ("retain", "lead", "recompute")
 #: Groups compute at most so many times the MACs of their layers once.
 MOST_AGAIN = 2
 _NONE = Pace(1, 0, 0, 0)
+#: Numbers of lines that are tried where all of a map is made.
+_MORE = 24
 
 
 def used_after(found: Stores, store: int, last: int) -> bool:
@@ -204,8 +207,13 @@ class Ways:
                     yield some
 
     def _pays(self, p: int, q: int) -> bool:
-        """The rule of the space: the channels of the first map have more bytes than sums of the last one add."""
+        """The rule of the space: the channels of the first map have more bytes than sums of the last one add.
+
+        Where nothing is added up layers by themselves move no more, but for what they would sample.
+        """
         adds, machine = self.found.layers[q], self.machine
+        if adds.n == 1:
+            return False
         pixels = 1
         for t in range(p + 1, q + 1):
             pixels *= _window(self.found.layers[t], "rows")[1] * _window(self.found.layers[t], "columns")[1]
@@ -217,13 +225,13 @@ class Ways:
     def _runs(self) -> Iterator[FusedRun]:
         """Every height, halo, part of the columns, and set of maps that are loaded for each reader."""
         layer = self.found.layers[self.last]
-        for twice in self._twice():
-            streams = self._streams(twice)
+        for twice, sampled in product(_subsets(self._shared()), _subsets(self._thin())):
+            streams, seen = self._streams(twice), self._seen(sampled)
             parts = {-(-layer.c // 2**k) for k in range(1, 20)} - {layer.c}
             wide = [(layer.c, "lead"), *product(sorted(parts), self.modes)]
             tall = product(filter(self.allowed, range(1, layer.r + 1)), self.modes)
-            over = [self._axis(streams, "columns", *one) for one in wide]
-            for across, down in product(over, [self._axis(streams, "rows", *one) for one in tall]):
+            over = [self._axis(streams, seen, "columns", *one) for one in wide]
+            for across, down in product(over, [self._axis(streams, seen, "rows", *one) for one in tall]):
                 if across is None or down is None:
                     continue
                 placed = tuple(
@@ -236,16 +244,34 @@ class Ways:
                 )
                 yield FusedRun(
                     self.first, self.last, down[0], across[0], placed, (0,) * len(self.layers), {}, unwritten,
-                    tuple(range(self.machine.ocm_banks)),
+                    tuple(range(self.machine.ocm_banks)), sampled=tuple(sorted(sampled)),
                 )  # fmt: skip
 
     def _outside(self) -> list[int]:
         made = {self.found.writes[t] for t in self.layers}
         return list(dict.fromkeys(s for t in self.layers for s in self.found.reads[t] if s not in made))
 
-    def _twice(self) -> Iterator[tuple[int, ...]]:
-        shared = [s for s in self._outside() if sum(s in self.found.reads[t] for t in self.layers) > 1]
-        return chain.from_iterable(combinations(shared, n) for n in range(len(shared) + 1))
+    def _shared(self) -> list[int]:
+        return [s for s in self._outside() if sum(s in self.found.reads[t] for t in self.layers) > 1]
+
+    def _thin(self) -> list[int]:
+        """What is read in single pixels, the same ones by all its readers, with others between."""
+        found = []
+        for s in self._outside():
+            readers = [self.found.layers[t] for t in self.layers if s in self.found.reads[t]]
+            operators = [self.network.operator(one.name) for one in readers]
+            windows = {(one.h, one.l, one.stride_h, one.stride_w) for one in readers}
+            if len(windows) == 1 and max(*windows.copy().pop()[2:]) > 1 and all(map(_single, operators)):
+                found.append(s)
+        return found
+
+    def _seen(self, sampled: Sequence[int]) -> list[Layer]:
+        """The layers, on what is loaded of their maps."""
+        thin = {t for t in self.layers if set(sampled).intersection(self.found.reads[t])}
+        return [
+            one.model_copy(update={"h": one.r, "l": one.c, "stride_h": 1, "stride_w": 1}) if t in thin else one
+            for t, one in enumerate(self.found.layers)
+        ]
 
     def _streams(self, twice: Sequence[int]) -> list[Stream]:
         made = []
@@ -259,14 +285,21 @@ class Ways:
             made += [Stream(store, mine[0], mine, True, _NONE, _NONE) for mine in some]
         return made
 
-    def _axis(self, streams: Sequence[Stream], axis: str, size: int, mode: str) -> tuple[Steps, list[Pace]] | None:
-        """Steps and lines along an axis; None if strips of this size do not suit all maps."""
-        steps = self._advance(axis, size)
+    def _axis(
+        self, streams: Sequence[Stream], seen: Sequence[Layer], axis: str, size: int, mode: str
+    ) -> tuple[Steps, list[Pace]] | None:
+        """Steps and lines along an axis; None if strips of this size do not suit all maps.
+
+        What is all of the last map may be more than that.
+        """
+        whole = self._outputs(self.last, axis)
+        some = (self._advance(seen, axis, more) for more in range(size, size + (_MORE if size >= whole else 1)))
+        steps = next((one for one in some if one is not None), None)
         if steps is None:
             return None
         lines: dict[int, Pace] = {}
         for k in sorted(range(len(streams)), key=lambda k: (streams[k].outside, -streams[k].maker)):
-            lines[k] = self._line(streams[k], axis, lines, steps[streams[k].store])
+            lines[k] = self._line(streams[k], seen, axis, lines, steps[streams[k].store])
         paces = [lines[k] for k in range(len(streams))]
         ends = [p for s, p in zip(streams, paces, strict=True) if self._result(s)]
         if mode == "recompute":
@@ -279,7 +312,7 @@ class Ways:
     def _result(self, stream: Stream) -> bool:
         return not stream.outside and (not stream.readers or used_after(self.found, stream.store, self.last))
 
-    def _advance(self, axis: str, size: int) -> dict[int, int] | None:
+    def _advance(self, seen: Sequence[Layer], axis: str, size: int) -> dict[int, int] | None:
         """What every store advances by in a step: what a layer makes, times its stride, is what it reads.
 
         One row for all rows of a layer is loaded and never advances; if it is made here, a step makes all of these.
@@ -288,7 +321,7 @@ class Ways:
         known = {self.found.writes[self.last]: size}
         for _ in self.layers:
             for t in reversed(self.layers):
-                out, stride = self.found.writes[t], _window(self.found.layers[t], axis)[1]
+                out, stride = self.found.writes[t], _window(seen[t], axis)[1]
                 for source in self.found.reads[t]:
                     if self._spread(t, source, axis):
                         if source not in made:
@@ -320,10 +353,12 @@ class Ways:
     def _outputs(self, t: int, axis: str) -> int:
         return self.found.layers[t].r if axis == "rows" else self.found.layers[t].c
 
-    def _line(self, stream: Stream, axis: str, lines: Mapping[int, Pace], step: int) -> Pace:
+    def _line(
+        self, stream: Stream, seen: Sequence[Layer], axis: str, lines: Mapping[int, Pace], step: int
+    ) -> Pace:  # fmt: skip
         ahead, behind, end = [], [], []
         for u in stream.readers:
-            reach, stride, pad, inputs, _ = _window(self.found.layers[u], axis)
+            reach, stride, pad, inputs, _ = _window(seen[u], axis)
             out = lines[u - self.first]
             if self._spread(u, stream.store, axis):
                 number = self._outputs(u, axis)
@@ -337,7 +372,7 @@ class Ways:
         if self._result(stream):
             ahead.append(0)
             behind.append(0)
-            end.append(_window(self.found.layers[stream.maker], axis)[4])
+            end.append(_window(seen[stream.maker], axis)[4])
         return Pace(step, max(ahead), min(behind), max(end))
 
     # ---- walks -------------------------------------------------------------------------------------------------------
@@ -362,6 +397,15 @@ class Ways:
                 visits[k] += something
         makes = ran.held
         return Way(run, np.unique(np.array(makes, np.int64), axis=0), tuple(loads), tuple(visits), seen.macs)
+
+
+def _subsets(stores: Sequence[int]) -> list[tuple[int, ...]]:
+    return [*chain.from_iterable(combinations(stores, n) for n in range(len(stores) + 1))]
+
+
+def _single(operator: Operator) -> bool:
+    """Whether an operator has windows of a pixel, without padding."""
+    return isinstance(operator, Conv | Pool) and operator.kernel == (1, 1) and not any(operator.pad)
 
 
 def _window(layer: Layer, axis: str) -> tuple[int, int, int, int, int]:

@@ -339,6 +339,8 @@ class Group:
         for way in self.every:
             if placed and "recompute" in (way.run.rows.halo, way.run.columns.halo):
                 continue
+            if any(rows.get(s, 0) for s in way.run.sampled):  # of these nothing is on chip
+                continue
             room = self._room(way, rows, free)
             loaded = self._loaded(way.visits, room) if room >= 0 else NEVER
             if loaded < NEVER and each * loaded + per_mac * way.macs < least[0]:

@@ -3,6 +3,7 @@
     python -m tests.adversary.network_time 1 200            # seeds 1 to 200, a line for whatever does not agree
     python -m tests.adversary.network_time 1 200 cp-sat     # the same of another engine
     python -m tests.adversary.network_time 1 200 channels   # weights in a memory of their own, every other time a queue
+    python -m tests.adversary.network_time 1 200 skips      # all with layers that leave out rows and columns
 
 All cuts, strips, turns, maps that stay, weights that stay, blocks, transfers, and all orders of the queue are tried.
 The least time is compared with the time and the bound that certile states, and its plans are simulated. An example by
@@ -199,6 +200,8 @@ class Compared(NamedTuple):
         return max(1.0, self.time / brute.best.ticks) if self.time and brute.best else 1.0
 
 
+#: What else may be asked for.
+WORDS = "attack", "channels", "skips"
 #: Engines that decide time.
 ENGINES = "dynamic", "cp-sat"
 
@@ -306,12 +309,19 @@ def attack(first: int, last: int, seconds: float, engine: str) -> None:
     print(f"{dict(seen)}, {jobs} jobs, {labels} labels, gaps {gaps:.1f}")
 
 
-def main(first: int, last: int, seconds: float, engine: str, *, channels: bool = False) -> None:
+def skipping(rng: random.Random) -> Tiny:
+    """A network with layers that leave out rows and columns, now and then with two results."""
+    return drawn(rng, 3, 5, 2, rng.choice((1, 1, 2)), skips=True)
+
+
+def main(
+    first: int, last: int, seconds: float, engine: str, *, channels: bool = False, skips: bool = False
+) -> None:  # fmt: skip
     """Compare random networks, every other one with pins; print what does not agree, and how many do."""
     tally = Tally()
     for seed in range(first, last + 1):
         rng = random.Random(seed)
-        case = drawn(rng)
+        case = skipping(rng) if skips or seed % 3 == 0 else drawn(rng)
         case = pinned(case, rng) if seed % 2 else case
         case = split(case, rng, each=seed // 2 % 2 == 0) if channels else case
         found = compared(case, seconds, engine)
@@ -325,10 +335,10 @@ def main(first: int, last: int, seconds: float, engine: str, *, channels: bool =
 
 
 if __name__ == "__main__":
-    numbers = [float(one) for one in sys.argv[1:] if one not in ("attack", "channels", *ENGINES)]
+    numbers = [float(one) for one in sys.argv[1:] if one not in (*WORDS, *ENGINES)]
     asked = next((one for one in sys.argv[1:] if one in ENGINES), ENGINES[0])
     begin, end, budget = int(numbers[0]), int(numbers[1]), numbers[2] if len(numbers) > 2 else 5
     if "attack" in sys.argv:
         attack(begin, end, budget, asked)
     else:
-        main(begin, end, budget, asked, channels="channels" in sys.argv)
+        main(begin, end, budget, asked, channels="channels" in sys.argv, skips="skips" in sys.argv)

@@ -7,6 +7,10 @@ makes row 0 of the map between, what that is ahead.
 Rows of a map lie on chip from when they come up to the last reader that has yet to see them, reader by reader. Filters
 that stay do so from their first step to the last one of their layer; others come again in every visit.
 
+A map from outside of which all its readers read single pixels, with as many others between, is loaded whole or
+`sampled`: those pixels alone, in as many segments as there are runs of addresses; a transfer waits for all rows from
+its first to its last one.
+
 Left out: bytes of a filter that stays in part but for what is left of the room; blocks of filters that differ from
 visit to visit behind the first one.
 """
@@ -17,7 +21,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations, pairwise, product
+from itertools import combinations, pairwise, product
+from math import lcm
 from typing import NamedTuple
 
 from tests.adversary.network_time_events import Move
@@ -119,12 +124,16 @@ def beside(case: Tiny, first: int, last: int, stay: frozenset[int]) -> Beside:
 
 
 class Strips:
-    """A group in strips of so many rows of its last layer's map, with warm-up or without, maps `twice` loaded twice."""
+    """A group in strips of so many rows of its last layer's map, with warm-up or without, maps `twice` loaded twice.
+
+    Of maps that are `sampled` the rows are counted that are read.
+    """
 
     def __init__(
-        self, case: Tiny, first: int, last: int, height: int, *, warm: bool, twice: frozenset[int] = frozenset()
-    ) -> None:
-        self.case, self.first, self.last, self.height = case, first, last, height
+        self, case: Tiny, first: int, last: int, height: int, *, warm: bool, twice: frozenset[int] = frozenset(),
+        sampled: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.case, self.first, self.last, self.height, self.sampled = case, first, last, height, sampled
         self.layers = range(first, last + 1)
         self.streams, self.good, self.visits = list[Stream](), False, 0
         steps = self._advance()
@@ -135,7 +144,7 @@ class Strips:
         for k in sorted(range(len(streams)), key=lambda k: (streams[k].outside, -streams[k].maker)):
             mine, fronts, ends = streams[k], list[int](), list[int]()
             for u in mine.readers:
-                layer, out = case.made[u], u - first
+                layer, out = self.layer(u), u - first
                 fronts.append((ahead[out] - 1) * layer.moves - layer.pad + layer.taps[0])
                 ends.append(layer.needed(end[out]))
             if self._is_result(mine):
@@ -167,24 +176,71 @@ class Strips:
         reads = dict.fromkeys(k for t in self.layers for k in self.case.made[t].reads)
         return [k for k in reads if k - 1 < self.first]
 
+    @property
+    def sampleable(self) -> list[int]:
+        """Those of them of which all readers skip the same pixels."""
+        readers = {k: [self.case.made[t] for t in self.layers if k in self.case.made[t].reads] for k in self.outside}
+        return [
+            k for k, some in readers.items() if all(one.skips for one in some) and len({x.stride for x in some}) == 1
+        ]  # fmt: skip
+
+    def layer(self, t: int) -> Layer:
+        """A layer, on what is loaded of its map."""
+        mine = self.case.made[t]
+        return mine.sampled if self.sampled.intersection(mine.reads) else mine
+
+    def pitch(self, k: int) -> int:
+        """Rows (and columns, if there are several) of a map from one that is loaded to the next."""
+        return self._reader(k).stride if k in self.sampled else 1
+
+    def row_bytes(self, k: int) -> int:
+        """Of a row of what lies on chip of a map."""
+        return self.case.maps[k][0] * self._reader(k).made[2] if k in self.sampled else self.case.row_bytes(k)
+
+    def box(self, k: int, rows: int) -> int:
+        """Ticks of moving so many rows of a map."""
+        if k not in self.sampled:
+            return self.case.box(k, rows)
+        there = self._addresses(k, rows)
+        return self.case.moved(len(there), sum(at - 1 not in there for at in there))
+
+    def _addresses(self, k: int, rows: int) -> set[int]:
+        """Where the first rows of a map lie that is sampled."""
+        (channels, high, wide), pitch = self.case.maps[k], self.pitch(k)
+        places = product(range(0, rows * pitch, pitch), range(0, wide, pitch), range(channels))
+        if self.case.channels_last:
+            return {(row * wide + column) * channels + channel for row, column, channel in places}
+        return {(channel * high + row) * wide + column for row, column, channel in places}
+
+    def dense(self, k: int, begin: int, end: int) -> tuple[int, int]:
+        """The rows of a map between the first one that is moved and the last one."""
+        return begin * self.pitch(k), (end - 1) * self.pitch(k) + 1
+
+    def _reader(self, k: int) -> Layer:
+        return next(self.case.made[t] for t in self.case.readers[k] if t in self.layers)
+
     def _is_result(self, one: Stream) -> bool:
         return not one.outside and (not one.readers or self.case.readers[one.store][-1] > self.last)
 
     def _advance(self) -> dict[int, int] | None:
-        """Rows of every map by visit; None if strides do not agree."""
-        known = {self.last + 1: Fraction(self.height)}
+        """Rows of every map by visit; None if strides do not agree. What is all of the last map may be more rows."""
+        known = {self.last + 1: Fraction(1)}
         for _ in self.layers:
             for t in reversed(self.layers):
-                moves = self.case.made[t].moves
+                moves = self.layer(t).moves
                 for k in self.case.made[t].reads:
                     if t + 1 in known and known.setdefault(k, known[t + 1] * moves) != known[t + 1] * moves:
                         return None
                     if k in known:
                         known.setdefault(t + 1, known[k] / moves)
         every = {t + 1 for t in self.layers} | set(self.outside)
-        if not every <= set(known) or any(rows.denominator > 1 for rows in known.values()):
+        if not every <= set(known):
             return None
-        return {k: int(rows) for k, rows in known.items()}
+        whole = lcm(*(rows.denominator for rows in known.values()))
+        if self.height % whole and self.height < self.case.maps[self.last + 1][1]:
+            return None
+        self.height = -(-self.height // whole) * whole
+        return {k: int(rows * self.height) for k, rows in known.items()}
 
     # ---- what happens ------------------------------------------------------------------------------------------------
 
@@ -196,7 +252,7 @@ class Strips:
             for t in self.layers:
                 ends = self.streams[t - self.first].ends
                 if ends[v] > ends[v - 1]:
-                    held = sum(self._held(one, v, t) * self.case.row_bytes(one.store) for one in moving)
+                    held = sum(self._held(one, v, t) * self.row_bytes(one.store) for one in moving)
                     made.append(Made(t, v, ends[v] - ends[v - 1], held))
         return made
 
@@ -214,7 +270,7 @@ class Strips:
             out = self.streams[u - self.first]
             before = out.ends[v - 1 if u >= t else v]
             if before < out.ends[-1]:
-                rows.append(max(0, self.case.made[u].first(before)))
+                rows.append(max(0, self.layer(u).first(before)))
         return min(rows)
 
     def pieces(self, makings: Sequence[Made], maps: Iterable[int]) -> list[Piece]:
@@ -250,25 +306,26 @@ class Groups:
         self.case, self.coarse = case, coarse
         self.free_calls = case.free_calls and not coarse
 
-    def strips(self, first: int, last: int) -> Iterator[Strips]:
+    def strips(self, first: int, last: int, near: Beside) -> Iterator[Strips]:
         """Yield strips of the least height for each number of them, with warm-up or without."""
         rows = self.case.maps[last + 1][1]
         probe = Strips(self.case, first, last, rows, warm=False)
         shared = [k for k in probe.outside if sum(k in self.case.made[t].reads for t in range(first, last + 1)) > 1]
-        for twice in chain.from_iterable(combinations(shared, n) for n in range(len(shared) + 1)):
+        thin = [k for k in probe.sampleable if k not in near.maps]
+        for twice, sampled in product(_subsets(shared), _subsets(thin)):
             for height in (
                 [self.case.height] if self.case.height else sorted({-(-rows // n) for n in range(1, rows + 1)})
             ):
                 seen = set[tuple[tuple[int, ...], ...]]()
                 for warm in (False, True):
-                    made = Strips(self.case, first, last, height, warm=warm, twice=frozenset(twice))
+                    made = Strips(self.case, first, last, height, warm=warm, twice=twice, sampled=sampled)
                     if made.good and (key := tuple(one.ends for one in made.streams)) not in seen:
                         seen.add(key)
                         yield made
 
     def parts(self, first: int, last: int, near: Beside) -> Iterator[Part]:
         """Yield all ways in strips that find room."""
-        for strips in self.strips(first, last):
+        for strips in self.strips(first, last, near):
             makings = strips.makings(near.maps)
             left = self.case.memory - near.bytes - max(made.held for made in makings)
             if left >= 0:
@@ -346,6 +403,10 @@ class Groups:
         return some if not kept else [*some, *(((0,), *one) for one in some)]
 
 
+def _subsets(maps: Sequence[int]) -> list[frozenset[int]]:
+    return [frozenset(some) for n in range(len(maps) + 1) for some in combinations(maps, n)]
+
+
 def laid(
     case: Tiny, strips: Strips, makings: Sequence[Made], near: Beside, filters: dict[int, Filters],
     sizes: dict[int, int],
@@ -373,10 +434,10 @@ def laid(
         each = -(-(piece.rows[1] - piece.rows[0]) // number)
         for begin in range(*piece.rows, each):
             end = min(piece.rows[1], begin + each)
-            part.moves.append(
-                Move(piece.load, case.box(k, end - begin), (end - begin) * case.row_bytes(k), at, k, (begin, end))
-            )
+            size = (end - begin) * strips.row_bytes(k)
+            part.moves.append(Move(piece.load, strips.box(k, end - begin), size, at, k, strips.dense(k, begin, end)))
     part.says = f"{strips.first}..{strips.last} by {strips.height}{' warm' * strips.warm} {filters} {sizes}"
+    part.says += f" sampled {sorted(strips.sampled)}" * bool(strips.sampled)
     return part
 
 

@@ -1,9 +1,9 @@
 """A plan of certile, counted and simulated here: steps and transfers from its decisions, times from its queue.
 
 Of a plan are believed: the layers of every run, the rows that its last layer makes by visit, maps and bytes of weights
-that stay, which transfers there are (of what, for which step), and their order with the steps they wait for. Rows,
-bytes, ticks, and what lies on chip are counted anew. Plans with layers by themselves, columns, or sums in turns are not
-read.
+that stay, maps that are sampled, which transfers there are (of what, for which step), and their order with the steps
+they wait for. Rows, bytes, ticks, and what lies on chip are counted anew. Plans with layers by themselves, columns, or
+sums in turns are not read.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class _Replay:
         }
         self.steps = list[tuple[int, int]]()
         self.wanted = dict[tuple[bool, int, int], list[tuple[int, int]]]()
+        self.strips = list[Strips]()
+        """Of every step."""
 
     def time(self) -> int | str:
         """Count all runs, compare transfers, simulate."""
@@ -62,7 +64,7 @@ class _Replay:
             raise _Wrong(f"{len(self.engine)} steps, {len(self.steps)} counted")
         moves = [self._move(one) for one in self.moves]
         for key in self.wanted:
-            self._covered(key, [one.rows for one in moves if (one.load, one.store, one.step) == key])
+            self._covered(key, [self._read(one) for one in moves if (one.load, one.store, one.step) == key])
         for one in moves:
             if one.store >= 0 and (one.load, one.store, one.step) not in self.wanted:
                 raise _Wrong(f"{one} is not needed")
@@ -95,10 +97,24 @@ class _Replay:
         if rest:
             low, high = rest.split("-")
             begin, end = int(low), int(high) + 1
-        size = (end - begin) * self.case.row_bytes(k)
+        strips, pitch = self.strips[one.step - 1], self._pitch(load=load, step=one.step, k=k)
+        number = (end - 1 - begin) // pitch + 1
+        if begin % pitch or (end - 1) % pitch:
+            raise _Wrong(f"{one.what} begins or ends with a row that is not read")
+        size, ticks = number * self.case.row_bytes(k), self.case.box(k, number)
+        if load:
+            size, ticks = number * strips.row_bytes(k), strips.box(k, number)
         if size != one.bytes:
             raise _Wrong(f"{one.what} has {size} bytes, not {one.bytes}")
-        return Move(load, self.case.box(k, end - begin), size, one.step, k, (begin, end))
+        return Move(load, ticks, size, one.step, k, (begin, end))
+
+    def _pitch(self, *, load: bool, step: int, k: int) -> int:
+        return self.strips[step - 1].pitch(k) if load else 1
+
+    def _read(self, one: Move) -> tuple[int, int]:
+        """The rows that are moved of those that are read."""
+        pitch = self._pitch(load=one.load, step=one.step, k=one.store)
+        return one.rows[0] // pitch, (one.rows[1] - 1) // pitch + 1
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 
@@ -110,7 +126,15 @@ class _Replay:
         outside = [self._map(one.store) for one in run.streams if one.outside]
         twice = frozenset(k for k in outside if outside.count(k) > 1)
         height = next(one.rows.step for one in run.streams if one.maker == last and not one.outside)
-        strips = Strips(case, first, last, height, warm=run.rows.first < 1, twice=twice)
+        sampled = frozenset(self._map(store) for store in run.sampled)
+        strips = Strips(case, first, last, height, warm=run.rows.first < 1, twice=twice, sampled=sampled)
+        if not sampled <= set(strips.sampleable) - near.maps:
+            raise _Wrong(f"{run.sampled} are sampled in {first}..{last}")
+        self._steps_of(run, strips, near)
+        self.strips += [strips] * (len(self.steps) - len(self.strips))
+
+    def _steps_of(self, run: Any, strips: Strips, near: Beside) -> None:
+        case, first = self.case, run.first
         if run.blocks:
             self._in_turns(strips, near, run.blocks[0].channels, run.weights)
             return

@@ -66,13 +66,13 @@ def turns(strips: Strips, channels: int, maps: Iterable[int]) -> list[Turn]:
 
 
 def _bytes(strips: Strips, one: Stream, v: int, t: int) -> int:
-    return strips._held(one, v, t) * strips.case.row_bytes(one.store)
+    return strips._held(one, v, t) * strips.row_bytes(one.store)
 
 
 def parts(groups: Groups, first: int, last: int, near: Beside) -> Iterator[Part]:
     """Yield all ways in turns that find room."""
     case = groups.case
-    for strips in groups.strips(first, last) if passing(case, first, last) else ():
+    for strips in groups.strips(first, last, near) if passing(case, first, last) else ():
         for channels in blocks_of(case.maps[last][0]):
             visits = turns(strips, channels, near.maps)
             if case.memory < near.bytes + max(one.held for one in visits):
@@ -113,8 +113,10 @@ def laid(
         height, store = -(-(rows[1] - rows[0]) // number), strips.streams[k].store
         for begin in range(*rows, height):
             end = min(rows[1], begin + height)
-            size = (end - begin) * case.row_bytes(store)
-            part.moves.append(Move(load, case.box(store, end - begin), size, at, store, (begin, end)))
+            size = (end - begin) * strips.row_bytes(store)
+            part.moves.append(
+                Move(load, strips.box(store, end - begin), size, at, store, strips.dense(store, begin, end))
+            )
     part.says = f"{strips.first}, {strips.last} by {strips.height} in turns of {channels}, {stay} stay, by {each}"
     return part
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
 
+from formulations.fusion.group_time import GroupTime
+from formulations.fusion.groups import Group
+from formulations.fusion.steps import GroupSteps, Piece
+from instances.errors import PlanMismatch
 from solver.calls.solve import solve
 from tests.adversary.network_time import Brute, attacked, compared, joined, planned
 from tests.adversary.network_time_events import Job, Move, Search, simulate
@@ -100,6 +105,34 @@ def test_strips_by_hand() -> None:
     assert [piece.rows for piece in strips.pieces(makings, ()) if piece.load] == [(0, 2), (2, 3)]
 
 
+#: A tap with stride 2 reads 3 x 2 of 5 x 3 pixels, each of 2 channels.
+THIN = Tiny((2, 5, 3), (("conv", (0,), 1, 1, 2, 0), ("pool", (1,), 0, 2, 1, 0)), 40, segment=3)
+
+
+def test_pixels_that_are_sampled_by_hand() -> None:
+    """Rows 0, 2, 4 and columns 0, 2: two pixels of 2 bytes a row. Rows 1 and 2 of these are rows 2 to 4 of the map.
+
+    Channels together each pixel is a run of addresses. Apart a channel is 0, 2, 6, 8, 12, 14, and the next one begins
+    at 15: 11 runs of all, 4 of a row.
+    """
+    strips = Strips(THIN, 0, 1, 1, warm=False, sampled=frozenset((0,)))
+    assert strips.sampleable == [0]
+    assert [one.ends for one in strips.streams] == [(0, 2, 3), (0, 1, 2), (0, 2, 3)]
+    assert (strips.row_bytes(0), strips.dense(0, 1, 3)) == (4, (2, 5))
+    assert [strips.box(0, rows) for rows in (1, 2, 3)] == [2 * 3 + 4, 4 * 3 + 8, 6 * 3 + 12]
+    apart = Strips(replace(THIN, channels_last=False), 0, 1, 1, warm=False, sampled=frozenset((0,)))
+    assert [apart.box(0, rows) for rows in (1, 3)] == [4 * 3 + 4, 11 * 3 + 12]
+    whole = Strips(THIN, 0, 1, 1, warm=False)
+    assert [one.ends for one in whole.streams] == [(0, 2, 3), (0, 1, 2), (0, 3, 5)]
+
+
+def test_strips_of_more_rows_than_there_are() -> None:
+    """A map of a row, and its pool with stride 2: strips of all are of 2 rows, of which there is one."""
+    case = Tiny((1, 2, 5), (("global", (0,), 1, 2, 1, 0), ("pool", (1,), 1, 1, 2, 0), ("full", (1,), 1, 3, 1, 1)), 16)
+    strips = Strips(case, 0, 2, 1, warm=False)
+    assert (strips.good, strips.height, strips.visits) == (True, 2, 1)
+
+
 def test_least_time_by_hand() -> None:
     """9 cycles of each of 2 filters for the first map, 2 of each of 3 pixels for the second one: 24.
 
@@ -162,6 +195,73 @@ def test_no_schedule_with_weights_in_flash_is_below_its_bound(seed: int) -> None
     case = drawn(rng, 2, 3, 2)
     found = compared(split(pinned(case, rng) if seed % 4 < 2 else case, rng, each=seed % 2 == 0), 0.1)
     assert not found.faults
+
+
+@pytest.mark.parametrize("seed", [401, 402, 403, 405, 407, 409, 411])
+def test_no_schedule_with_sampled_maps_is_below_its_bound(seed: int) -> None:
+    """Layers that leave out rows and columns: maps of one or several readers, read again behind others, with pins."""
+    rng = random.Random(seed)
+    case = drawn(rng, 2, 5, 2, 2, skips=True)
+    assert not compared(pinned(case, rng) if seed % 2 else case, 0.1).faults
+
+
+def _a_run_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns that are read of a row are one run of addresses."""
+    real = GroupTime._sampled
+    monkeypatch.setattr(
+        GroupTime, "_sampled", lambda self, pitch, planes, each: real(self, pitch._replace(across=1), planes, each)
+    )
+
+
+def _rows_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a transfer are counted in those that are read."""
+    real = GroupSteps._piece
+
+    def piece(self: GroupSteps, k: int, begin: int, end: int) -> Piece:
+        stream = self.group.streams[k]
+        thin = stream.outside and stream.maker in self.group.net.pitch
+        return Piece(stream.store, begin, end) if thin else real(self, k, begin, end)
+
+    monkeypatch.setattr(GroupSteps, "_piece", piece)
+
+
+def _any_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps are sampled of which readers skip different pixels."""
+
+    def sampleable(self: Group) -> frozenset[int]:
+        readers = {s: [t for t in self.layers if s in self.net.reads[t]] for s in self.outside}
+        return frozenset(s for s, some in readers.items() if all(self.net.skips(t) for t in some))
+
+    monkeypatch.setattr(Group, "sampleable", property(sampleable))
+
+
+def _told(case: Tiny) -> str:
+    """What is said of a plan, by its referee or here."""
+    try:
+        return "; ".join(compared(case, 0.5).faults)
+    except PlanMismatch as fault:
+        return str(fault)
+
+
+#: Two maps of which one tap with stride 2 and one with stride 3 read different pixels.
+UNLIKE = Tiny((1, 4, 1), (("conv", (0,), 1, 1, 2, 0), ("conv", (0,), 1, 1, 3, 0)), 12, fused=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("fault", "case", "said"),
+    [
+        (_a_run_each_row, replace(THIN, layers=THIN.layers[:1]), "ticks: priced"),
+        (_rows_that_are_read, replace(THIN, fused=(0, 1), height=1), "not read"),
+        (_any_reader, UNLIKE, ""),
+    ],
+)
+def test_faults_of_sampled_maps_are_told(
+    fault: Callable[[pytest.MonkeyPatch], None], case: Tiny, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Each is told in a case by hand, which is right without it."""
+    assert not _told(case)
+    fault(monkeypatch)
+    assert said in _told(case) != ""
 
 
 @pytest.mark.parametrize("seed", range(201, 213))

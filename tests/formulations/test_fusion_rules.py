@@ -54,6 +54,17 @@ def test_rules_by_hand(pins: tuple[str, ...], ticks: tuple[int, ...]) -> None:
     assert part.laid(Annealer(part.rules).best()).ticks == ticks[-1]
 
 
+def test_a_plan_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without time layers run one by one in strips, and no nest is searched: the second of 23,568 ticks above."""
+    part = part_of("strip>=8")
+    monkeypatch.setattr(part.layers, "fastest", None)
+    runs = FusionFormulation.heuristics["per-layer"][1](part, Goal("time", clock=Clock(0.0, lambda: 0.0)))
+    assert part.laid(runs).ticks == 23_568
+    assert part.replay(runs).faults == ()
+    plan = solve("squeezenet1_1", "scratchpad_768k", problem="fusion", time_limit_s=0.01)
+    assert plan.measures["time"] < 25_000_000  # 3.1 ms; tiles of as few bytes as are found at once take seconds
+
+
 def test_clocks_of_groups_by_themselves_wait_for_each_other() -> None:
     """The same by labels, which let the last store (1,120) run beside its step; the greedy begins all loads at once."""
     part = part_of("strip>=8", "length=1")

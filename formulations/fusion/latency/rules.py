@@ -27,8 +27,10 @@ from formulations.fusion.latency.search import LABELS, LONGEST
 from formulations.fusion.latency.timelines import Laid, Timelines
 from formulations.fusion.orders import OrderDemands
 from formulations.fusion.schedule import Runs
+from formulations.fusion.steps import Part
 from formulations.prefetch.guards import Draft, Order, When
 from formulations.problem import Unable
+from hwmodels.schedule import LayerRun, Nest
 
 _NO_PLACE = "no layer-by-layer plan, or no groups, of whole rows and whole maps fit"
 
@@ -71,6 +73,24 @@ class Rules:
         """Layer by layer; raises Unable if a layer has no place, TimeUp."""
         return self.queued(self.layer_by_layer(clock), self._with(Doubled, groups=0))
 
+    def at_once(self) -> Runs:
+        """Layer by layer with two buffers, each in strips or in blocks of channels: without a search, in no time.
+
+        Raises Unable if a layer has no place so.
+        """
+
+        def in_blocks(t: int, run: LayerRun, room: int, most: int | None) -> tuple[Nest, Part] | None:
+            return self.alone(t, run, room, most) if most else None
+
+        options = Options(self.groups, self.groups.demands.order.largest, in_blocks, in_order=True)
+        place, path = (There(), options.room), list[Passed]()
+        for t in range(len(self.groups.net.layers)):
+            ways = options.ways(t, t, [place])[place]
+            if not ways:
+                raise Unable(_NO_PLACE)
+            path.append(Passed(min(ways, key=self._ticks), There(), There()))
+        return self.queued(path, self._with(Doubled, groups=0))
+
     def group_by_group(self, clock: Clock = ENDLESS) -> Runs:
         """No prefetch across groups; raises Unable, TimeUp."""
         return self.queued(self._path(clock), self._with(OrderDemands, groups=0))
@@ -105,7 +125,11 @@ class Rules:
             place = There(), room
             ways = self.options.ways(t, t, [place])[place]
             for mine in ([way for way in ways if way.nest is None], [way for way in ways if way.nest is not None]):
-                yield from [min(mine, key=lambda way: int(way.matrix[self.options.ends].max()))] if mine else ()
+                yield from [min(mine, key=self._ticks)] if mine else ()
+
+    def _ticks(self, way: Way) -> int:
+        """What a way takes at least, by its matrix."""
+        return int(way.matrix[self.options.ends].max())
 
     def _path(self, clock: Clock) -> list[Passed]:
         """The groups whose times by themselves add up to the least."""

@@ -149,17 +149,18 @@ class GroupFile(Computing, ABC):
         return function(f"static void load_{k}", [], body, f"Load the piece of map {k}.")
 
     def _sampled(self, k: int, pitch: Pitch) -> list[str]:
-        """Load the piece of a map that is sampled, pixel by pixel (element by element where channels lie apart)."""
+        """Load the piece of a map that is sampled: pixels, or elements where channels lie apart, one by one."""
         layer, size = self.group.off_chip(k), self.group.element(k)
         each, channels = pitches("IN", layer, self.machine), self.group.channels(k)
-        together = channels if self.group.layout(k) == "HWC" else 1
+        apart = self.group.layout(k) == "CHW"
         terms = {"b": each["b"], "ch": each["n"] if layer.n > 1 else each["g"], "y": pitch.down * each["r"],
                  "x": pitch.across * each["c"]}  # fmt: skip
         place = " + ".join(f"(ptrdiff_t){name} * {step * size}" for name, step in terms.items())
-        body = [f"certile_dma_2d(map_{k}(b, ch, y, x), in_{k}.base + {place}, {size * together}, 1, 0, 0);"]
-        body = block(f"for (int ch = 0; ch < {channels}; ch += {together})", body)
+        run = size if apart else size * channels
+        body = [f"certile_dma_2d(map_{k}(b, ch, y, x), in_{k}.base + {place}, {run}, 1, 0, 0);"]
         for axis, span in (("x", "c"), ("y", "r")):
             body = block(f"for (int {axis} = {span}->begin; {axis} < {span}->end; {axis}++)", body)
+        body = loop("ch", "0", str(channels), body) if apart else ["const int ch = 0;", *body]
         body = block("", loop("b", "0", str(layer.b), body))
         return block("if (r->begin < r->end && c->begin < c->end)",
                      ["certile_dma_begin(CERTILE_IN, 1);", *body, "certile_dma_start();"])  # fmt: skip
