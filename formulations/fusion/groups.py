@@ -190,9 +190,9 @@ class Group:
         """The outside stores of which all its readers skip the same pixels."""
         found = set[int]()
         for store in self.outside:
-            readers = [self.net.layers[t] for t in self.layers if store in self.net.reads[t]]
-            skips = all(self.net.skips(t) for t in self.layers if store in self.net.reads[t])
-            if skips and len({(one.h, one.l, one.stride_h, one.stride_w) for one in readers}) == 1:
+            readers = [t for t in self.layers if store in self.net.reads[t]]
+            windows = {(one.h, one.l, one.stride_h, one.stride_w) for one in (self.net.layers[t] for t in readers)}
+            if len(windows) == 1 and all(map(self.net.skips, readers)):
                 found.add(store)
         return frozenset(found)
 

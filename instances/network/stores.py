@@ -160,8 +160,10 @@ class Stores:
         An example: a kernel of 1 x 1 with stride 2 on 28 x 28 pixels reads every second one. Sampled it is a kernel of
         1 x 1 with stride 1 on 14 x 14 pixels, which lie 2 rows and 2 columns apart (`pitch`).
         """
+        if not (some := set(steps) - self.pitch.keys()):
+            return self
         layers, pitch = list(self.layers), dict(self.pitch)
-        for step in set(steps) - self.pitch.keys():
+        for step in some:
             layer = layers[step]
             pitch[step] = Pitch(layer.stride_h, layer.stride_w, layer.h, layer.l)
             layers[step] = layer.model_copy(update={"h": layer.r, "l": layer.c, "stride_h": 1, "stride_w": 1})

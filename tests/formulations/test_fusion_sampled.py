@@ -185,6 +185,21 @@ def test_faults_of_the_referee() -> None:
     assert any("reads pixels beside each other" in fault for fault in plain.walked(NetworkRun((first, other))).faults)
 
 
+def test_readers_of_a_stream_skip_alike() -> None:
+    """Strides of 3 and 4 leave 3 of 9 rows, but other ones."""
+    net = Builder("unlike", "")
+    made = net.conv(net.input(1, 2, 9, 9), "a", 4, 3)
+    net.eltwise("add", (net.conv(made, "b", 4, 1, stride=3), net.conv(made, "c", 4, 1, stride=4)), "d")
+    part = FusionPart(Network(name="unlike", operators=tuple(net.operators.values())), machine(), Pins(()))
+    store = part.net.writes[0]
+    assert Group(part.net, 1, 3).sampleable == frozenset()
+    streams = streams_of(Group(part.net, 1, 3, frozenset(), frozenset({store})), Option(3, 3, "lead", "lead"))
+    first = FusedRun(0, 0, *streams_of(Group(part.net, 0, 0), Option(9, 9, "lead", "lead")), (72,), {}, (0,), ())
+    run = FusedRun(1, 3, *streams, (16, 16, 0), {}, (3, 3, 0), (), sampled=(store,))
+    said = part.walked(NetworkRun((first, run))).faults
+    assert said == ("layers b to d: readers of a stream of a see other rows or columns of it",)
+
+
 def test_wrong_runs_have_no_price() -> None:
     part = FusionPart(shortcut(), machine(), Pins(()))
     run, store = run_of(part), part.net.writes[0]

@@ -69,7 +69,7 @@ from formulations.fusion.group_time import cycles_of, lanes_of
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.alone import Alone, Axis, kinds, passed
 from formulations.fusion.latency.channels import Channels, Price
-from formulations.fusion.latency.options import NESTED, SHARES, Key, Lies, Options, Place, There, Way, tiles_of
+from formulations.fusion.latency.options import NESTED, SHARES, Key, Lies, Options, Place, There, Way, key_of
 from formulations.fusion.latency.paths import Move, Paths, State, undominated
 from formulations.fusion.latency.products import BEFORE, Flow
 from formulations.fusion.memory import Option, channels_of, weights_of
@@ -360,9 +360,9 @@ def promising(every: Sequence[Paths], below: float) -> set[Key]:
         mine = set[Key]()
         for move in through(paths, below):
             for first, last, option in {(way.first, way.last, way.option) for way in move.ways}:
-                mine.add((first, last, option.twice, option.sampled, (option.rows, option.height)))
+                mine.add(key_of(first, last, option))
                 if first == last:
-                    mine.add(tiles_of(first))
+                    mine.add(key_of(first, last, NESTED))
         found.append(mine)
     return set.intersection(*found)
 

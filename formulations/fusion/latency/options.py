@@ -89,8 +89,8 @@ class Passed(NamedTuple):
     after: There
 
 
-#: A layer by itself without strips: its option, and its way along rows.
-NESTED, TILES = Option(0, 0, "lead", "lead"), ("lead", 0)
+#: The option of a layer by itself without strips.
+NESTED = Option(0, 0, "lead", "lead")
 #: A group in strips: its first and last layer, maps that it reads twice, those that it samples, its way along rows.
 Key = tuple[int, int, frozenset[int], frozenset[int], tuple[str, int]]
 
@@ -124,9 +124,9 @@ class _Placed:
     """(places x ways, streams)."""
 
 
-def tiles_of(t: int) -> Key:
-    """A layer by itself without strips, among those that are allowed."""
-    return t, t, frozenset(), frozenset(), TILES
+def key_of(first: int, last: int, option: Option) -> Key:
+    """A group with an option, among those that are allowed."""
+    return first, last, option.twice, option.sampled, (option.rows, option.height)
 
 
 def by_step(part: Part, channels: Channels) -> tuple[Ints, Ints, Ints]:
@@ -254,7 +254,7 @@ class Options:
 
     def _may_tile(self, t: int) -> bool:
         """Whether a layer may run by itself without strips."""
-        return self.groups.demands.allows(t, t) and (self.allowed is None or tiles_of(t) in self.allowed)
+        return self.groups.demands.allows(t, t) and (self.allowed is None or key_of(t, t, NESTED) in self.allowed)
 
     def suits(self, t: int) -> bool:
         """Whether strips suit a layer by itself, with nothing else on chip."""
@@ -450,10 +450,8 @@ class Options:
         whole = (2 * last > self.net.layers[group.last].r).tolist()
         for w in np.flatnonzero(fits).tolist():
             (mode, height), (columns, width) = ways[w % len(ways)], steps.time.across.ways[0]
-            kept, option = (
-                tuple(steps.kept[w].tolist()),
-                Option(height, width, mode, columns, group.twice, group.sampled),
-            )
+            kept = tuple(steps.kept[w].tolist())
+            option = Option(height, width, mode, columns, group.twice, group.sampled)
             at, behind, size = whole[w % len(ways)], int(late[w]), int(moved[w])
             yield Way(group.first, group.last, option, kept, places[w], made[w], whole=at, fresh=behind,
                       blocks=steps.time.around.blocks, bytes=size)  # fmt: skip

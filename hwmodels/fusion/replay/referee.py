@@ -222,7 +222,7 @@ def _sampled(found: Stores, run: FusedRun) -> Iterator[str]:
             return
         name = found.stores[s].name
         for t in readers:
-            if (found.layers[t].kh, found.layers[t].kw) != (1, 1) or not found.skips(t):
+            if not found.skips(t):
                 yield f"{name} is sampled, {found.layers[t].name} reads pixels beside each other"
 
 
@@ -255,7 +255,7 @@ def _outside(found: Stores, stream: Stream, read: set[tuple[int, int]]) -> Itera
         yield f"a stream of map {stream.store} from outside has readers that do not read it so: {list(readers)}"
     elif list(readers) != sorted(set(readers)) or stream.maker != readers[0]:
         yield f"{found.stores[stream.store].name} from outside comes before its first reader; readers ascend"
-    elif len({found.operand(u, stream.store)[2:] for u in readers}) > 1:
+    elif len({(found.operand(u, stream.store)[2:], found.pitch.get(u)) for u in readers}) > 1:
         yield f"readers of a stream of {found.stores[stream.store].name} see other rows or columns of it"
 
 
