@@ -1,7 +1,7 @@
-"""Networks made small: SqueezeNet, MobileNets, ShuffleNet, Xception; fire modules, separable and grouped convolutions.
+"""Networks made small: SqueezeNet, MobileNets, EfficientNet, ShuffleNet, Xception; fire modules, separable convolutions.
 
 SqueezeNet: Iandola et al. 2016. MobileNet v1: Howard et al. 2017, v2: Sandler et al. 2018, FD-MobileNet: Qin et al.
-2018. ShuffleNet: Zhang et al. 2017. Xception: Chollet 2017.
+2018. EfficientNet: Tan and Le 2019. ShuffleNet: Zhang et al. 2017. Xception: Chollet 2017.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from instances.network.network import Network
 from instances.zoo.builder import Builder
 
 __all__ = [
-    "fd_mobilenet", "mobilenet_v1", "mobilenet_v1_025", "mobilenet_v1_050", "mobilenet_v2", "shufflenet_1x",
+    "efficientnet_lite0", "fd_mobilenet", "mobilenet_v1", "mobilenet_v1_025", "mobilenet_v1_050", "mobilenet_v2", "shufflenet_1x",
     "shufflenet_2x", "squeezenet1_0", "squeezenet1_1", "xception",
 ]  # fmt: skip
 
@@ -86,26 +86,47 @@ def fd_mobilenet() -> Network:
     return _mobilenet(Builder("fd_mobilenet", "FD-MobileNet 1x, 3x224x224 (Qin et al. 2018, fast downsampling)"), _FD)
 
 
-def mobilenet_v2() -> Network:
-    """Return MobileNet v2 (Table 2 of the paper, torchvision): 300.8 MMAC, 3,504,872 parameters."""
-    net = Builder("mobilenet_v2", "MobileNet v2 1.0, 3x224x224 (Sandler et al. 2018, Table 2; torchvision)")
-    x = net.conv(net.input(1, 3, 224, 224), "conv1", 32, 3, stride=2, act="relu6")
-    channels, block = 32, 0
-    table = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-    for expansion, filters, repeats, first_stride in table:
+def _inverted(net: Builder, x: str, table: tuple[tuple[int, int, int, int, int], ...]) -> Network:
+    """Add inverted residuals, of every stage expansion, kernel, filters, repeats and first stride; then classify."""
+    channels, block = net.shape(x)[1], 0
+    for expansion, kernel, filters, repeats, first_stride in table:
         for i in range(repeats):
             block += 1
             name, stride, shortcut = f"block{block}", first_stride if i == 0 else 1, x
             hidden = channels * expansion
             if expansion > 1:
                 x = net.conv(x, f"{name}/expand", hidden, 1, act="relu6")
-            x = net.conv(x, f"{name}/dw", hidden, 3, stride=stride, groups=hidden, act="relu6")
+            x = net.conv(x, f"{name}/dw", hidden, kernel, stride=stride, groups=hidden, act="relu6")
             x = net.conv(x, f"{name}/project", filters, 1, act="")
             if stride == 1 and channels == filters:
                 x = net.eltwise("add", (shortcut, x), f"{name}/add")
             channels = filters
     x = net.conv(x, "conv_last", 1280, 1, act="relu6")
     return net.classified(x)
+
+
+#: Stages of MobileNet v2 and of EfficientNet: expansion, kernel, filters, repeats, first stride.
+_V2 = (
+    (1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 3, 32, 3, 2), (6, 3, 64, 4, 2), (6, 3, 96, 3, 1), (6, 3, 160, 3, 2),
+    (6, 3, 320, 1, 1),
+)  # fmt: skip
+_B0 = (
+    (1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 5, 40, 2, 2), (6, 3, 80, 3, 2), (6, 5, 112, 3, 1), (6, 5, 192, 4, 2),
+    (6, 3, 320, 1, 1),
+)  # fmt: skip
+
+
+def mobilenet_v2() -> Network:
+    """Return MobileNet v2 (Table 2 of the paper, torchvision): 300.8 MMAC, 3,504,872 parameters."""
+    net = Builder("mobilenet_v2", "MobileNet v2 1.0, 3x224x224 (Sandler et al. 2018, Table 2; torchvision)")
+    return _inverted(net, net.conv(net.input(1, 3, 224, 224), "conv1", 32, 3, stride=2, act="relu6"), _V2)
+
+
+def efficientnet_lite0() -> Network:
+    """Return EfficientNet-Lite0 (Table 1 of the paper, no squeeze and excitation, relu6; timm): 4,652,008 parameters."""
+    about = "EfficientNet-Lite0, 3x224x224 (Tan and Le 2019, Table 1, without squeeze and excitation; timm)"
+    net = Builder("efficientnet_lite0", about)
+    return _inverted(net, net.conv(net.input(1, 3, 224, 224), "conv1", 32, 3, stride=2, act="relu6"), _B0)
 
 
 _GROUPS = 3

@@ -31,6 +31,7 @@ PUBLISHED = {
     "shufflenet_1x": (0.137, 5e-4, 1.87, 5e-2),  # Zhang et al., Table 2: 137 MFLOPs; parameters counted here
     "shufflenet_2x": (0.524, 5e-4, 5.45, 5e-2),  # Zhang et al., Table 5: 524 MFLOPs; parameters counted here
     "xception": (8.36, 5e-3, 22.855952, 5e-7),  # Chollet, Table 3: 22,855,952
+    "efficientnet_lite0": (0.385, 5e-4, 4.652008, 5e-7),  # timm: 4,652,008; MACs counted here, at 224x224
     "mobilenet_v2": (0.3008, 5e-5, 3.504872, 5e-7),  # Sandler et al., Table 4: 300M; torchvision
     "resnet50": (4.09, 5e-3, 25.557032, 5e-7),  # torchvision
     "resnet50_v1": (3.86, 5e-3, 25.557032, 5e-7),  # He et al., Table 1: 3.8e9 (rounded down)
