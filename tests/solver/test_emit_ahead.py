@@ -218,3 +218,16 @@ def test_what_is_not_written(tmp_path: Path) -> None:
         emit_c(plan, tmp_path / "a", transfers="ahead")
     assert not (tmp_path / "a").exists()
     assert "ahead.c" not in emit_c(plan, tmp_path / "a")
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_an_input_that_is_joined_with_what_a_layer_makes_of_it(reads: bool, tmp_path: Path) -> None:
+    """The layer found none of its channels where the joined map lies, and added nothing up: refused now."""
+    shape, joined = (1, 4, 6, 6), (1, 8, 6, 6)
+    made = Conv(name="a", inputs=("in",), shape=shape, filters=4, kernel=(3, 3), pad=(1, 1, 1, 1))
+    last = Conv(name="b", inputs=("ab",), shape=joined, filters=8, kernel=(1, 1))
+    whole = Concat(name="ab", inputs=("a", "in"), shape=joined)
+    network = Network(name="n", operators=(Input(name="in", shape=shape), made, whole, *([last] if reads else [])))
+    plan = solve(network, "scratchpad_768k", problem="fusion")
+    with pytest.raises(InputError, match="in: a map from outside is joined with what layers make"):
+        runs(plan, tmp_path)

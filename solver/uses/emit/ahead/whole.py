@@ -278,7 +278,7 @@ class Whole:
         if not isinstance(run, FusedRun):
             read = as_read(self.found, t, s)
             every = self._outside(r, s, t, name, t, loaded)
-            yield from self._flat(t, s, name, _cut(Channels(0, 0, read.g * read.n), every))
+            yield from self._flat(t, s, name, self._covered(t, s, name, Channels(0, 0, read.g * read.n), every))
             return
         for part in self.chip.parts(run, t, number):
             stream = run.streams[part.stream]
@@ -288,7 +288,17 @@ class Whole:
                 continue
             reader, source = self.chip.reference(run, part.stream)
             every = self._outside(r, s, reader, source, stream.maker, loaded)
-            yield from self._flat(t, s, name, _cut(part, every))
+            yield from self._flat(t, s, name, self._covered(t, s, name, part, every))
+
+    def _covered(
+        self, t: int, s: int, name: str, part: Channels, every: Sequence[tuple[int, Tensor]]
+    ) -> list[tuple[Channels, Tensor]]:
+        """As `_cut`; raises InputError for channels that no tensor has: what layers make is joined with other maps."""
+        found = list(_cut(part, every))
+        flat = any(one.operand == "OUT" and flattens(self.chip, s, t, name, one.layer) for _, one in every)
+        if not flat and sum(one.number for one, _ in found) < part.number:
+            raise InputError(f"{name}: a map from outside is joined with what layers make")
+        return found
 
     def _outside(
         self, r: int, s: int, t: int, name: str, due: int, loaded: dict[tuple[int, int], list[tuple[int, Tensor]]]
