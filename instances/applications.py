@@ -121,7 +121,7 @@ def applications(target: str | os.PathLike[str], *, batch: int | None = None) ->
 
 def _beside(name: str, folder: Path) -> str:
     """A path as seen from the file; a name stays one."""
-    return str(folder / name) if Path(name).suffix in (".json", ".onnx") else name
+    return str(folder / name) if Path(name).suffix in (".json", ".onnx", ".tflite") else name
 
 
 def _entry(part: str, text: str) -> _Entry:

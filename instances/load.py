@@ -42,8 +42,8 @@ def load_network(
     Parameters
     ----------
     name_or_path : str or path
-        A bundled name (see `list_networks`), or a ``.json`` or ``.onnx`` file; a problem of Timeloop, a workload of
-        ZigZag (``.yaml``) or a graph of DORY (``.json``): its layers side by side.
+        A bundled name (see `list_networks`), or a ``.json``, ``.onnx`` or ``.tflite`` file; a problem of Timeloop, a
+        workload of ZigZag (``.yaml``) or a graph of DORY (``.json``): its layers side by side.
     batch : int, optional
         Batch size; by default that of the file, or 1 where an ONNX file leaves it open.
     symbols : mapping, optional
@@ -59,7 +59,7 @@ def load_network(
         If there is no such network or its file is bad.
     """
     text = os.fspath(name_or_path)
-    if text.lower().endswith(".onnx"):
+    if text.lower().endswith((".onnx", ".tflite")):
         from instances.onnx.reader import read_onnx  # onnx takes half a second to import
 
         return read_onnx(text, batch=batch, symbols=symbols, shapes=shapes, values=values)

@@ -32,7 +32,8 @@ ALLOWED = {
     "ortools": ("formulations/*cp_sat*", "solver/search/*cp_sat.py"),
     "pulp": ("formulations/*milp*", "solver/search/*milp.py"),
     "highspy": ("formulations/*milp*", "solver/search/*milp.py"),
-    "onnx": ("instances/onnx/*.py",),
+    "onnx": ("instances/onnx/*.py", "instances/tflite/*.py"),
+    "tflite": ("instances/tflite/*.py",),
 }
 # Replay is the independent referee: it must share nothing with the closed forms that it checks.
 REFEREE = ("hwmodels/*/replay.py", "hwmodels/*/replay/*.py")
@@ -432,7 +433,7 @@ def test_no_machine_paths_nor_package_hosts() -> None:
 FLOORS = {
     "instances": (
         ("errors", "frozen", "jsonfile", "late", "problems", "validation"), ("machine/*",), ("network/*",),
-        ("foreign/*", "onnx/*"), ("load",),
+        ("foreign/*", "tflite/*"), ("onnx/*",), ("load",),
         ("applications", "library_format", "measured"), ("zoo/*",),
     ),
     "hwmodels": (

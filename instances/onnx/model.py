@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from instances.errors import InputError
 from instances.network.network import Network
 from instances.onnx.asked import Asked, give
 from instances.onnx.control import unroll
+from instances.onnx.file import ModelFile, open_model
 from instances.onnx.graph import Graph, Node
 from instances.onnx.quantised import move_integers, one_for_each, spell_out
 from instances.onnx.reader import read_graph
@@ -75,10 +76,12 @@ class OnnxModel:
     """
 
     def __init__(
-        self, network: Network, graph: Graph, path: Path, model: onnx.ModelProto, types: Mapping[str, int],
+        self, network: Network, graph: Graph, path: Path, file: ModelFile, types: Mapping[str, int],
         given: Mapping[str, np.ndarray],
     ) -> None:  # fmt: skip
-        self.network, self.path, self.where = network, path, graph.where
+        self.network, self.path, self.where, model = network, path, graph.where, file.model
+        #: What the file says beside its graph; its model is spelled out.
+        self.file = file
         #: Operator -> what it computes: the node that it was made of, or the node that the file would have in its
         #: place, where one node became several operators (`instances.onnx.steps`).
         self.origin = graph.origin
@@ -227,26 +230,18 @@ def read_model(
     path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
 ) -> OnnxModel:  # fmt: skip
-    """Read an ONNX file with its weights, as `read_onnx` does without; raises InputError if data is missing, too."""
+    """Read a model file with its weights, as `read_onnx` does without; raises InputError if data is missing, too."""
     asked = Asked(batch, symbols or {}, shapes or {}, values or {})
     network, graph = read_graph(path, asked)
-    types = dict(graph.known.types)
-    try:
-        model = onnx.load(os.fspath(path), load_external_data=True)
-    except Exception as error:  # noqa: BLE001 - missing files, short data
-        raise InputError(f"{graph.where}: its weights cannot be read: {str(error)[:200]}") from None
+    types, file = dict(graph.known.types), open_model(path, graph.where, weights=True)
+    model = file.model
     model = inliner.inline_local_functions(model) if model.functions else model
     asked, given = give(model, asked, graph.where)
     if any([unroll(model, asked, graph.where), spell_out(model), move_integers(model), one_for_each(model)]):
         spelled = onnx.ModelProto()
         spelled.CopyFrom(model)
-        network, graph = read_graph(path, asked, model=spelled)
-    return OnnxModel(network, graph, Path(path), model, types, given)
-
-
-def is_onnx(path: str | os.PathLike[str]) -> bool:
-    """Whether a path names an ONNX file."""
-    return Path(path).suffix.lower() == ".onnx"
+        network, graph = read_graph(path, asked, file=replace(file, model=spelled))
+    return OnnxModel(network, graph, Path(path), replace(file, model=model), types, given)
 
 
 #: What evaluates.
@@ -254,9 +249,9 @@ JUDGE = f"the reference of onnx {onnx.__version__}"
 _MICROSOFT = "com.microsoft"
 
 
-def evaluated(path: Path, feeds: Mapping[str, np.ndarray], results: Sequence[str]) -> list[np.ndarray]:
+def evaluated(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray], results: Sequence[str]) -> list[np.ndarray]:
     """Return the results of a model; raises whatever the evaluator does for an operator that it does not know."""
-    evaluator: Any = ReferenceEvaluator(onnx.load(path), new_ops=_operators())
+    evaluator: Any = ReferenceEvaluator(model, new_ops=_operators())
     return [np.asarray(value) for value in evaluator.run(list(results), dict(feeds))]
 
 

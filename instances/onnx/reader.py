@@ -1,8 +1,8 @@
-"""Reads ONNX files into networks: shapes and structure only, weights are never loaded.
+"""Reads ONNX and TFLite files into networks: shapes and structure only, weights are never looked at.
 
-Opsets 7 to 23. What certile cannot plan is kept in the graph as an opaque operator and reported with its
-reason and MACs (`Network.warnings`, `Network.unplanned`, and as a logged warning). Data kept in other files is not
-opened at all.
+Opsets 7 to 23; a TFLite file is read as the ONNX model that it is (`instances.tflite`). What certile cannot plan is
+kept in the graph as an opaque operator and reported with its reason and MACs (`Network.warnings`, `Network.unplanned`,
+and as a logged warning). Data kept in other files is not opened at all.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from onnx import inliner
 from pydantic import ValidationError
 
 from instances.errors import InputError
-from instances.jsonfile import read_bytes
 from instances.network.network import Network
 from instances.network.operators import Input, Opaque, Reshape
 from instances.onnx.asked import Asked, bind, give, said_of
 from instances.onnx.compute import folded_macs
 from instances.onnx.control import unroll
+from instances.onnx.file import ModelFile, open_model
 from instances.onnx.graph import Graph, Node, Tensors, share
 from instances.onnx.ops import convert
 from instances.onnx.quantised import standardise
@@ -34,15 +34,13 @@ logger = logging.getLogger(__name__)
 
 OLDEST_OPSET = 7
 NEWEST_OPSET = 23
-#: The largest file that protobuf can hold.
-LARGEST_MODEL = 2**31 - 1
 
 
 def read_onnx(
     path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
 ) -> Network:  # fmt: skip
-    """Read an ONNX file.
+    """Read an ONNX or TFLite file.
 
     Operators keep the names of the ONNX nodes (their first output's where a node has none), made unique.
 
@@ -56,21 +54,20 @@ def read_onnx(
     Raises
     ------
     InputError
-        If the file is no ONNX model, its opset is not supported, or shapes are missing or contradict each other.
+        If the file is no such model, its opset is not supported, or shapes are missing or contradict each other.
     """
     return read_graph(path, Asked(batch, symbols or {}, shapes or {}, values or {}))[0]
 
 
-def read_graph(
-    path: str | os.PathLike[str], asked: Asked, *, model: onnx.ModelProto | None = None
-) -> tuple[Network, Graph]:
-    """Read an ONNX file as `read_onnx` does; return also which nodes operators were made of.
+def read_graph(path: str | os.PathLike[str], asked: Asked, *, file: ModelFile | None = None) -> tuple[Network, Graph]:
+    """Read a model file as `read_onnx` does; return also which nodes operators were made of.
 
-    `model` is what the file holds, if it is in memory already; it is changed.
+    `file` is what it holds, if that is in memory already; its model is changed.
     """
     where = f"network {os.fspath(path)}"
     asked.check(where)
-    model = model or _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
+    file = file or open_model(path, where)
+    model = file.model
     _check(model, where)
     model = _inline(model, where)
     asked, given = give(model, asked, where)
@@ -96,7 +93,9 @@ def read_graph(
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
         network = Network(
             name=Path(path).stem,
-            description="; ".join(filter(None, (_describe(model, path), said_of(given), folded_macs(graph)))),
+            description="; ".join(
+                filter(None, (_describe(file, path), said_of(given), folded_macs(graph), *file.notes))
+            ),
             map_type=maps,
             weight_type=weights,
             operators=tuple(graph.operators.values()),
@@ -109,15 +108,6 @@ def read_graph(
         number = len(network.warnings)
         logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, number, network.unplanned)
     return network, graph
-
-
-def _parse(data: bytes, where: str) -> onnx.ModelProto:
-    try:
-        # From bytes: nothing is said about a folder, so external data could not be found even if it were asked for.
-        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
-    except Exception:  # noqa: BLE001 - protobuf's DecodeError differs by backend
-        raise InputError(f"{where}: not an ONNX file, or cut off: it cannot be decoded") from None
-    return model
 
 
 def _check(model: onnx.ModelProto, where: str) -> None:
@@ -193,9 +183,10 @@ def _drop_unused(graph: Graph) -> None:
         del graph.operators[name]
 
 
-def _describe(model: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
-    producer = "".join(c for c in str(model.producer_name) if c.isprintable())[:60]
-    return f"read from {Path(path).name} (opset {opset_of(model.opset_import)}{', by ' + producer if producer else ''})"
+def _describe(file: ModelFile, path: str | os.PathLike[str]) -> str:
+    producer = "".join(c for c in str(file.model.producer_name) if c.isprintable())[:60]
+    about = f"opset {opset_of(file.model.opset_import)}{', by ' + producer if producer else ''}"
+    return f"read from {Path(path).name} ({file.about or about})"
 
 
 # --- element types ----------------------------------------------------------------------------------------------------

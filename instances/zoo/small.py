@@ -1,4 +1,4 @@
-"""Networks made small: SqueezeNet, MobileNets, EfficientNet, ShuffleNet, Xception; fire modules, separable convolutions.
+"""Networks made small: SqueezeNet, MobileNets, EfficientNet, ShuffleNet, Xception; fire modules, separable layers.
 
 SqueezeNet: Iandola et al. 2016. MobileNet v1: Howard et al. 2017, v2: Sandler et al. 2018, FD-MobileNet: Qin et al.
 2018. EfficientNet: Tan and Le 2019. ShuffleNet: Zhang et al. 2017. Xception: Chollet 2017.
@@ -10,8 +10,8 @@ from instances.network.network import Network
 from instances.zoo.builder import Builder
 
 __all__ = [
-    "efficientnet_lite0", "fd_mobilenet", "mobilenet_v1", "mobilenet_v1_025", "mobilenet_v1_050", "mobilenet_v2", "shufflenet_1x",
-    "shufflenet_2x", "squeezenet1_0", "squeezenet1_1", "xception",
+    "efficientnet_lite0", "fd_mobilenet", "mobilenet_v1", "mobilenet_v1_025", "mobilenet_v1_050", "mobilenet_v2",
+    "shufflenet_1x", "shufflenet_2x", "squeezenet1_0", "squeezenet1_1", "xception",
 ]  # fmt: skip
 
 #: Squeeze filters and filters of each expand branch of fire2 .. fire9.
@@ -123,7 +123,7 @@ def mobilenet_v2() -> Network:
 
 
 def efficientnet_lite0() -> Network:
-    """Return EfficientNet-Lite0 (Table 1 of the paper, no squeeze and excitation, relu6; timm): 4,652,008 parameters."""
+    """Return EfficientNet-Lite0 (Table 1 of the paper, no squeeze and excite, relu6; timm): 4,652,008 parameters."""
     about = "EfficientNet-Lite0, 3x224x224 (Tan and Le 2019, Table 1, without squeeze and excitation; timm)"
     net = Builder("efficientnet_lite0", about)
     return _inverted(net, net.conv(net.input(1, 3, 224, 224), "conv1", 32, 3, stride=2, act="relu6"), _B0)

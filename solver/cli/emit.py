@@ -37,7 +37,7 @@ def emit(
     out: OutOpt,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="FILE", help="The .onnx file that was planned: compute what it does"),
+        typer.Option("--model", metavar="FILE", help="The .onnx or .tflite file that was planned"),
     ] = None,
     memory: Annotated[
         int | None,
@@ -76,7 +76,7 @@ def emit(
 
 
 def compile_(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file: model.onnx")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx or .tflite file: model.onnx")],
     machine: Annotated[
         str, typer.Option("--machine", "-m", metavar="M", help="Bundled name or .json file: -m scratchpad_768k")
     ],
@@ -104,14 +104,14 @@ def compile_(
     state: StateOpt = None,
     transfers: TransfersOpt = None,
 ) -> int:
-    """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
+    """Plan an ONNX or TFLite model as a whole and write C11 that runs it: import, plan, addresses, code, report.
 
     In a memory that all operands share the plan is of problem fusion, for the least time; where that cannot be asked or
     written, of problem joint (the fewest bytes), else layer by layer. `--problem` and `--objective` are obeyed or
-    refused. `make run` in the folder builds the program, runs it on an input, and compares results with onnxruntime
-    (if it is installed) and what moves with the plan. The machine's elements are the model's: in_bytes, w_bytes,
-    out_bytes and psum_bytes are 4 for float32 (2, 2, 2 and 4 store it as float16), 1, 1, 1 and 4 for a model quantised
-    to 8 bits.
+    refused. `make run` in the folder builds the program, runs it on an input, and compares results with onnxruntime, or
+    those of a .tflite file with TFLite (if they are installed), and what moves with the plan. The machine's elements
+    are the model's: in_bytes, w_bytes, out_bytes and psum_bytes are 4 for float32 (2, 2, 2 and 4 store it as float16),
+    1, 1, 1 and 4 for a model quantised to 8 bits.
     """
     sizes = Sizes.parse(symbol, shape, value)
     made = compile_model(

@@ -20,7 +20,7 @@ __all__ = ["COMMANDS", "EXIT_CODES", "app", "main"]
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Plan": {
         "solve": ("solver.cli.solve:solve", "Plan a network, or layers of it, and prove the optimum."),
-        "compile": ("solver.cli.emit:compile_", "Plan an ONNX model and write C11 that runs it."),
+        "compile": ("solver.cli.emit:compile_", "Plan an ONNX or TFLite model and write C11 that runs it."),
         "pareto": ("solver.cli.solve:pareto", "Print all plans that no other beats in several measures."),
         "explain": ("solver.cli.solve:explain", "Say how large a space is, or which demands conflict."),
         "sweep": ("solver.cli.sweep:app", "Solve grids of networks, machine fields and objectives."),
@@ -41,7 +41,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Models, machines, profiles": {
-        "import": ("solver.cli.tools:import_", "Say what of an ONNX file can be planned and written as C."),
+        "import": ("solver.cli.tools:import_", "Say what of an ONNX or TFLite file can be planned and written as C."),
         "new-machine": ("solver.cli.tools:new_machine", "Print a machine file to begin with, every field explained."),
         "calibrate": ("solver.cli.calibration:calibrate", "Fit prices of a machine to measured times."),
         "variants": ("solver.cli.variants:variants", "Estimate what variants of layers take, as a profile."),

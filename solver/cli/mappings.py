@@ -20,7 +20,7 @@ from solver.uses.mappings.files import FORMATS, nests_of, read, written
 from solver.uses.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
 from solver.uses.mappings.text import text_of
 
-_NETWORK = "Bundled name, .json or .onnx file; Timeloop problem, ZigZag workload (.yaml): resnet50"
+_NETWORK = "Bundled name, .json, .onnx or .tflite file; Timeloop problem, ZigZag workload (.yaml): resnet50"
 NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help=_NETWORK)]
 MachineOpt = Annotated[
     str, typer.Option("--machine", "-m", metavar="M", help="Bundled name or .json file: -m scratchpad_64k")

@@ -28,12 +28,14 @@ _MOST_WARNINGS = 3
 
 # --- options ---------------------------------------------------------------------------------------------------------
 
-NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help="Bundled name, or .json or .onnx file: resnet50")]
+NetworkArg = Annotated[
+    str, typer.Argument(metavar="NETWORK", help="Bundled name, or .json, .onnx or .tflite file: resnet50")
+]
 TargetArg = Annotated[
     str,
     typer.Argument(
         metavar="NETWORK",
-        help="Bundled name, .json or .onnx file: resnet50; several at once: lenet5@9ms,alexnet@33ms",
+        help="Bundled name, .json, .onnx or .tflite file: resnet50; several at once: lenet5@9ms,alexnet@33ms",
     ),
 ]
 MachineOpt = Annotated[

@@ -31,7 +31,7 @@ _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onn
 
 
 def import_(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file: model.onnx")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX or TFLite file: model.onnx")],
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it as a network file: -o net.json")
     ] = None,
@@ -49,7 +49,7 @@ def import_(
     set_: SetOpt = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what is known as JSON, nothing else")] = False,
 ) -> int:
-    """Say what an ONNX file holds, what can be planned of it and written as C, before any search; write a network file.
+    """Say what an ONNX or TFLite file holds, and what can be planned of it and written as C; write a network file.
 
     It counts layers, multiply-accumulates and weights, names every operator that is not planned with its own and why,
     and with -m for every problem and for C all reasons why not. Weights are never written.

@@ -20,7 +20,7 @@ _MOST_PPM = 1_000_000
 
 def variants(
     network: Annotated[
-        str, typer.Argument(metavar="NETWORK", help="Bundled name, or .json or .onnx file: squeezenet1_1")
+        str, typer.Argument(metavar="NETWORK", help="Bundled name, or .json, .onnx or .tflite file: squeezenet1_1")
     ],
     machine: Annotated[
         str,

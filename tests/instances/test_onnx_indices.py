@@ -203,7 +203,7 @@ def test_what_the_reference_is_not_asked_for(op: str, tmp_path: Path) -> None:
                 onnx.save(model(case), tmp_path / "one.onnx")
                 x = np.random.default_rng(3).normal(size=case[0]).astype(np.float32)
                 results = run(onnx.load(tmp_path / "one.onnx"), {"x": x})
-                (found,) = evaluated(tmp_path / "one.onnx", {"x": x}, [*results])
+                (found,) = evaluated(onnx.load(tmp_path / "one.onnx"), {"x": x}, [*results])
                 (wanted,) = results.values()
                 assert np.abs(found - wanted).max() < 1e-5, name
 

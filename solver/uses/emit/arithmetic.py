@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import TypeAlias
 
@@ -252,7 +252,7 @@ class Arithmetic:
             chain = self.passing.before(name)
             exact = self.grid is not None and chain.operators and self.passing.kinds[name] in FLOATS
             chain = replace(chain, operators=chain.operators[:-1]) if exact else chain
-            tables, changes = statements(self.model, chain, self._place_in, f"seen_{k}_")
+            tables, changes = statements(self.model, chain, self._place_in, f"seen_{k}_", rule=self.elements.rule)
             if self.grid is None and name in self.passing.constants:
                 place = self._place_in(self.model.network.operator(name))
                 made = quantiser(self.passing.constants[name], f"seen_{k}", place)
@@ -305,7 +305,8 @@ class Arithmetic:
         self, total: str, tables: Sequence[str], body: Sequence[str], behind: tuple[Operator, ...]
     ) -> tuple[str, ...]:  # fmt: skip
         """The function that makes a result of a complete sum; empty where nothing is done."""
-        more, changes = statements(self.model, Chain(behind), lambda o: coordinates_of(o, self.layer), "stage_")
+        place, rule = partial(coordinates_of, layer=self.layer), self.elements.rule
+        more, changes = statements(self.model, Chain(behind), place, "stage_", rule=rule)
         if not (body or changes):
             return ()
         text = ["(void)b, (void)g, (void)m, (void)r, (void)c;", *body, *changes, "return x;"]
@@ -340,11 +341,27 @@ class Arithmetic:
         """The integer of a result from a sum of integers, by a multiplier and a shift."""
         mean = list(lines)
         if lines and isinstance(self.operator, Pool):
-            mean[-1] = f"sum = ({C_TYPES[self.elements.sums]})certile_mean(sum, rows * columns);"
+            zero = self._raw_zero()  # what is rounded is the mean of the integers as they are
+            value, less = ("sum", "") if not zero else (f"sum + {zero} * rows * columns", f" - {zero}")
+            mean[-1] = f"sum = ({C_TYPES[self.elements.sums]})certile_mean({value}, rows * columns){less};"
         else:
             require(not lines, self.where, "computes in real numbers: use requantise float")
-        tables, body, rest = self._by_multiplier(self._factor(np.float64) / divisor, self.elements.sums)
+        factor = self._factor(np.float32 if self._in_floats() else np.float64).astype(np.float64)
+        tables, body, rest = self._by_multiplier(factor / divisor, self.elements.sums)
         return tables, [*mean, *body], rest
+
+    def _in_floats(self) -> bool:
+        """Whether scales are multiplied in single precision: where all is of one scale, as TFLite does."""
+        one = self.trained is None or self.trained.scale.size == 1
+        return one and (isinstance(self.operator, MatMul) or self.passing.stored(self.names[0]) == "u8")
+
+    def _raw_zero(self) -> int:
+        """The zero point of an average whose results have the scale of what it reads; 0 if they have another one."""
+        grid, (_, target, _) = self.grid, self._target()
+        if grid is None or target is None:
+            return 0
+        same = grid.scale[0] == target.scale[0] and grid.one_zero == target.one_zero
+        return int(grid.one_zero) if same else 0
 
     def _by_multiplier(self, factor: np.ndarray, sums: str) -> _Made:
         """A sum times a factor (one, or by channel), in steps of the result."""
@@ -382,7 +399,7 @@ class Arithmetic:
             taken.append(value if apart else shared)
         factor = 2 * max(scales) / (1 << left)
         if apart:
-            factor = scales[0] * scales[1] if product else scales[0]
+            factor = float(np.float32(scales[0]) * np.float32(scales[1])) if product else scales[0]
         tables, body, rest = self._by_multiplier(np.array([factor]), "i32")
         return Numbers(
             self.passing.stored(self.names[0]), "i8", self.passing.stored(self.operator.name), "i32", "i32", "int32_t",

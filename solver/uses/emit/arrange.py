@@ -80,6 +80,8 @@ class Arranged:
     """Results that integers stand for -> their scale."""
     states: list[tuple[str, str]] = field(default_factory=list)
     """Of a model, inputs that a call begins with, and the results of the call before that they are."""
+    begins: dict[str, bytes] = field(default_factory=dict)
+    """Such inputs -> what the first call begins with, if that is not zeros."""
     steps: list[Copy | Host | Run] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     """By operator."""

@@ -122,7 +122,7 @@ class ModelArranger(Arranger):
         for k, tensor in enumerate(self.model.outputs):
             if (maker := self.model.results.get(tensor)) is not None:
                 value, kind = made.values[maker], kind_of(self.model.element(tensor), maker)
-                to = self.new(f"output_{k}", value.shape, BYTES[kind])
+                to = self._outer(f"output_{k}", tensor, value.shape, kind)
                 self.made.results.append(to.array)
                 self._bring(to, kind, value, self.passing.stored(maker), "a result")
                 if step := self.passing.step(maker):
@@ -132,6 +132,9 @@ class ModelArranger(Arranger):
             number = (self.made.arrays[state[0]][0],)
             self._copy(contiguous(state[0], number), contiguous(state[1], number), "state for the next call")
             self.made.states.append(state)
+            begin = self.model.file.begins.get(list(self.model.inputs)[given])
+            if begin is not None and begin.any():
+                self.made.begins[state[0]] = begin.tobytes()
         return made
 
     def element(self, operator: Operator) -> int:
@@ -202,7 +205,8 @@ class ModelArranger(Arranger):
             kinds = self.passing.kinds[name], self.passing.stored(name)
             to = self.new(f"complete_{len(self.completed):03}_{identifier(name)}", value.shape, BYTES[kinds[0]])
             place = [f"i{k}" for k in range(len(value.shape))]
-            tables, changes = statements(self.model, chain, lambda _: place, "t")
+            rule = self.meaning.elements.rule
+            tables, changes = statements(self.model, chain, lambda _: place, "t", rule=rule)
             lines = self._each(to, value, Stage((), tuple(changes)), kinds)
             self._host(block("", [*tables, *lines]), f"{name}: layers apply it to what they read, the host to a result")
             self.completed[name] = to
@@ -218,9 +222,15 @@ class ModelArranger(Arranger):
             values, grid = self.model.constant(tensor), self.passing.constants.get(operator.name)
             self.made.constants[name] = values.astype(dtype(held)) if grid is None else rounded(values, grid)
             return value
-        value = self.new(f"input_{len(self.made.inputs)}", operator.shape, BYTES[kind])
+        value = self._outer(f"input_{len(self.made.inputs)}", tensor, operator.shape, kind)
         self.made.inputs.append(value.array)
         return self._as(name, value, kind, held)
+
+    def _outer(self, name: str, tensor: str, shape: Shape, kind: str) -> Value:
+        """A new array for an input or a result of the model, as its file lays it out."""
+        file = self.model.file
+        value = self.new(name, file.shape(tensor, shape), BYTES[kind])
+        return value.permuted((0, len(shape) - 1, *range(1, len(shape) - 1))) if tensor in file.turned else value
 
     def _as(self, name: str, value: Value, kind: str, wanted: str) -> Value:
         """A tensor in elements of another kind, one after the other; itself if it is of that kind."""

@@ -17,7 +17,8 @@ from instances.errors import InputError, OutputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.network.stores import stores
-from instances.onnx.model import OnnxModel, is_onnx, read_model
+from instances.onnx.file import is_model
+from instances.onnx.model import OnnxModel, read_model
 from instances.onnx.reader import read_onnx
 from instances.problems import either, nested
 from solver.ask.options import as_texts, check_time_limit, pick_machine
@@ -256,6 +257,20 @@ class Compiled:
         ]
 
 
+def _checked(
+    read: OnnxModel, machine: Machine, why_not: Sequence[str], requantise: str | None
+) -> tuple[Refusals, str | None]:  # fmt: skip
+    """As `check_model`, and the rule: floats where that of the file's format cannot be had, and none is asked for."""
+    try:
+        return check_model(read, machine, why_not, requantise), requantise
+    except InputError as error:
+        asked = requantise or machine.requantise != "float" or not read.file.rule
+        if asked or "requantise float" not in str(error):
+            raise
+        logger.warning("%s: results are rounded in floats, so they may be a step off: %s", read.where, error)
+        return check_model(read, machine, why_not, "float"), "float"
+
+
 def compile_model(
     model: str | os.PathLike[str], machine: str | os.PathLike[str] | Machine, out: str | os.PathLike[str], *,
     objective: str | None = None, pins: Sequence[str] | None = None,
@@ -289,8 +304,8 @@ def compile_model(
     InputError
         If the model cannot be planned, or C of it cannot be written: names what and why, and nothing is written.
     """
-    if not is_onnx(model):
-        raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
+    if not is_model(model):
+        raise InputError(f"model {os.fspath(model)}: an .onnx or .tflite file is expected")
     clock = Clock.of(check_time_limit(time_limit_s))
     given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
     network = read_onnx(model, **given)
@@ -299,7 +314,7 @@ def compile_model(
     asked = _problems(found, problem, transfers)
     read = read_model(model, **given)
     able, why_not = _able(asked, network, found, objective, pins)
-    refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
+    refused, requantise = _checked(read, found, why_not, requantise)  # before a plan takes its time
     meaning = Meaning(read, found, rule=requantise, states=states or {})
     elements = meaning.check()
     folder, said = check_folder(out), ""

@@ -49,10 +49,14 @@ class Meaning:
     model: OnnxModel
     machine: Machine
     rule: str | None = None
-    """How sums of integers become results (`solver.uses.emit.requantise`); by default as the machine says."""
+    """How sums of integers become results (`solver.uses.emit.requantise`); by default as the machine says, or, if that
+    has floats, as those do who run such files."""
     states: Mapping[str, str] = field(default_factory=dict)
     """Inputs that are results of the call before (`solver.uses.emit.states`)."""
     _trained: dict[str, Trained] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.states = self.states or self.model.file.states
 
     @cached_property
     def elements(self) -> Elements:
@@ -64,7 +68,7 @@ class Meaning:
     def counted(self) -> Elements:
         """The same, whatever scales depend on."""
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
-        rule = check_rule(self.rule or (self.machine.requantise if quantised else "float"))
+        rule = check_rule(self.rule or (self._rule() if quantised else "float"))
         found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type, rule)
         require(quantised or rule == "float", f"requantise {rule}", "the model is not quantised")
         if quantised:
@@ -72,6 +76,10 @@ class Meaning:
         else:
             floats(self.machine)
         return found
+
+    def _rule(self) -> str:
+        stated = self.machine.requantise
+        return (stated if stated != "float" else self.model.file.rule) or stated
 
     def _maps(self) -> str:
         """The type of a quantised model's maps: of most products, or if these read none, of what is quantised first."""

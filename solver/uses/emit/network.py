@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import metadata
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.network.operators import Input
 from instances.network.stores import Stores, stores
+from instances.onnx.file import is_tflite, open_model
 from instances.onnx.model import JUDGE, OnnxModel, evaluated
 from solver.uses.emit.arrange import Arranged, Copy, Host, Run
 from solver.uses.emit.arrange_model import arranged
@@ -59,14 +61,16 @@ class Recorded:
 def recorded(model: OnnxModel, states: Mapping[str, str] | None = None) -> Recorded:
     """Return an input from a fixed seed and the outputs for it: of onnxruntime, else of ONNX's reference.
 
-    Real inputs are small numbers, integers any of their kind. Where the program keeps `states`, of several calls.
+    Of a TFLite file the outputs are those of its interpreter first. Real inputs are small numbers, integers any of
+    their kind. Where the program keeps `states`, of several calls. All are laid out as the file has them.
     """
-    rng, kept = np.random.default_rng(20), states or {}
-    shapes = {tensor: model.network.operator(name).shape for tensor, name in model.inputs.items()}
+    rng, kept, file = np.random.default_rng(20), states or {}, model.file
+    shapes = {o: file.shape(o, model.network.operator(name).shape) for o, name in model.inputs.items()}
     inputs = [
         {o: _drawn(rng, shape, np.dtype(model.element(o))) for o, shape in shapes.items() if not (call and o in kept)}
         for call in range(CALLS if kept else 1)
     ]
+    inputs[0] |= {o: begin for o, begin in file.begins.items() if o in kept and o in shapes}
 
     def of_all_calls(run: _Judge) -> list[np.ndarray]:
         found, state = list[np.ndarray](), dict[str, np.ndarray]()
@@ -77,7 +81,8 @@ def recorded(model: OnnxModel, states: Mapping[str, str] | None = None) -> Recor
         return found
 
     files = {"input.bin": b"".join(value.tobytes() for feeds in inputs for value in feeds.values())}
-    for judge, name in ((_by_onnxruntime, "onnxruntime"), (_by_reference, "ONNX's reference")):
+    judges = (_by_onnxruntime, "onnxruntime"), (_by_reference, "ONNX's reference")
+    for judge, name in ((_by_litert, "ai-edge-litert"), *judges) if is_tflite(model.path) else judges:
         try:
             said, run = judge(model)
             made = of_all_calls(run)
@@ -105,12 +110,61 @@ def _by_onnxruntime(model: OnnxModel) -> tuple[str, _Judge]:
     # their quantisation is left as operators on floats. Of unsigned ones the exact kernel is asked for.
     exact = "session.qdqisint8allowed" if model.network.map_type == "int8" else "session.x64quantprecision"
     options.add_session_config_entry(exact, "1")
-    session = onnxruntime.InferenceSession(str(model.path), options, providers=["CPUExecutionProvider"])
-    return f"onnxruntime {onnxruntime.__version__}", lambda feeds: session.run(list(model.outputs), dict(feeds))
+    held = (
+        str(model.path) if not is_tflite(model.path) else open_model(model.path, model.where).model.SerializeToString()
+    )
+    session = onnxruntime.InferenceSession(held, options, providers=["CPUExecutionProvider"])
+    run = _of_model(model, lambda feeds: session.run(list(model.outputs), dict(feeds)))
+    return f"onnxruntime {onnxruntime.__version__}", run
 
 
 def _by_reference(model: OnnxModel) -> tuple[str, _Judge]:
-    return JUDGE, lambda feeds: evaluated(model.path, feeds, model.outputs)
+    held = open_model(model.path, model.where, weights=True).model
+    return JUDGE, _of_model(model, lambda feeds: evaluated(held, feeds, model.outputs))
+
+
+def _of_model(model: OnnxModel, run: _Judge) -> _Judge:
+    """The same with inputs and results as the file has them."""
+    file = model.file
+
+    def ran(feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        made = run({name: file.to_model(name, value) for name, value in feeds.items()})
+        return [file.to_file(name, np.asarray(value)) for name, value in zip(model.outputs, made, strict=True)]
+
+    return ran
+
+
+def _by_litert(model: OnnxModel) -> tuple[str, _Judge]:
+    """The interpreter of TFLite, by its reference kernels; what it keeps between calls it keeps itself."""
+    from ai_edge_litert import interpreter as litert
+
+    file = model.file
+    kernels, keeps = litert.OpResolverType, bool(file.kept)
+
+    def made(kind: object) -> litert.Interpreter:
+        return litert.Interpreter(
+            str(model.path), experimental_op_resolver_type=kind, experimental_preserve_all_tensors=keeps
+        )  # fmt: skip
+
+    try:
+        runs = made(kernels.BUILTIN_REF)
+        runs.allocate_tensors()
+    except ValueError:  # an operator has no reference kernel; others round as the host does best
+        runs = made(kernels.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+        runs.allocate_tensors()
+    asked, given = runs.get_input_details(), [name for name in model.inputs if name not in file.states]
+    results = [one["index"] for one in runs.get_output_details()]
+    if len(asked) != len(given):
+        raise ValueError(f"it has {len(asked)} inputs, {len(given)} are read")
+
+    def run(feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        for one, name in zip(asked, given, strict=True):
+            runs.set_tensor(one["index"], feeds[name])
+        runs.invoke()
+        left = iter(results)
+        return [runs.get_tensor(file.kept[name] if name in file.kept else next(left)) for name in model.outputs]
+
+    return f"TFLite ({metadata.version('ai-edge-litert')})", run
 
 
 def _drawn(rng: np.random.Generator, shape: tuple[int, ...], element: np.dtype) -> np.ndarray:
@@ -330,7 +384,7 @@ class NetworkPlanned:
             f"/* {self.network.name} on {self.machine.name}: tensors off the chip, and the function that runs it. */",
             "#ifndef NETWORK_H", "#define NETWORK_H", "", *self.off_chip.declarations(), "",
             *self.off_chip.macros({array: plain(name) for array, name in called.items()}),
-            *declared(self.arranged.states), "",
+            *declared(self.arranged.states, self.arranged.begins), "",
             "/* With CERTILE_CHECK: before and after a layer or a group. */", "int certile_instead(int k);",
             "void certile_after(int k);", "void certile_after_group(int first, int last);", "", "#endif", "",
         ])  # fmt: skip
@@ -342,7 +396,8 @@ class NetworkPlanned:
         lines += [f"extern unsigned char certile_{name}[{n}];" for name, n in self.machine.memories.items()]
         lines += [*self.off_chip.definitions(held=self.meaning is not None), ""]
         lines += [*self._functions(), "", *LAYER.splitlines(), ""]
-        lines += reset(self.arranged.states, {name: one.bytes for name, one in self.off_chip.tensors.items()})
+        sizes = {name: one.bytes for name, one in self.off_chip.tensors.items()}
+        lines += reset(self.arranged.states, sizes, self.arranged.begins)
         return "\n".join([*lines, "void certile_network(void)", "{", *indented(self._body()), "}", ""])
 
     def _functions(self) -> list[str]:

@@ -396,6 +396,8 @@ def check_passes(chip: ChipMap, name: str, source: str, layer: Layer) -> tuple[V
 
 def _alike(one: Value, other: Value) -> bool:
     """Whether elements lie as far apart along every axis of two tensors that has several of either."""
+    if len(one.shape) != len(other.shape):
+        return False
     axes = zip(one.shape, other.shape, one.pitch, other.pitch, strict=True)
     return all(mine == its for size, there, mine, its in axes if max(size, there) > 1)
 

@@ -20,10 +20,12 @@ import numpy as np
 from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.network.stores import inputs_of
 from instances.network.workload import Layer
+from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, QUANTISERS, Elements, Grid, grid_of, require
 from solver.uses.emit.moves import moves
-from solver.uses.emit.pointwise import stage
+from solver.uses.emit.pointwise import clip_of, stage
+from solver.uses.emit.requantise import multiplier_of
 from solver.uses.emit.several import is_gridded
 from solver.uses.emit.text import identifier, indented
 
@@ -359,10 +361,63 @@ def kind_of(name: str, operator: str) -> str:
 # ---- chains as C ---------------------------------------------------------------------------------------------------
 
 
+def _other_scale(
+    model: OnnxModel, some: Sequence[Operator], rule: str, name: str, coordinates: Sequence[str]
+) -> tuple[int, list[str], list[str]] | None:
+    """How integers of a scale become those of another one: nodes behind the first, tables, C. None if they do not.
+
+    Between the two there may be functions that cut numbers off, or one that scales those below 0.
+    """
+    nodes = [model.node(one.name) for one in some]
+    last = next((k for k, node in enumerate(nodes) if node.op == "QuantizeLinear"), 0)
+    if not last or nodes[0].op != "DequantizeLinear":
+        return None
+    before, behind = (grid_of(model, nodes[k]) for k in (0, last))
+    if before.axis is not None or behind.axis is not None or any(model.body(one.name) for one in some[: last + 1]):
+        return None
+    ratio, (lo, hi) = float(before.scale[0]) / float(behind.scale[0]), behind.limits
+    centred = f"((int32_t)x - {before.one_zero})"
+
+    def by(factor: float, value: str = centred) -> str:
+        multiplier, shift = multiplier_of(factor)
+        return f"certile_requantise_{rule}({value}, {multiplier}, {shift})"
+
+    made, tables = by(ratio), list[str]()
+    for node in nodes[1:last]:
+        if (ends := clip_of(model, node)) is not None:
+            least, most = (np.rint(np.float32(end) / behind.scale[0]) + behind.one_zero for end in ends)
+            lo, hi = int(min(max(lo, least), hi)), int(max(min(hi, most), lo))
+        elif node.op == "LeakyRelu" and last == 2:
+            below = by(ratio * float(np.float32(node.number("alpha", 0.01))))
+            made = f"({centred} < 0 ? {below} : {made})"
+        elif node.op == "PRelu" and last == 2 and (slopes := _slopes(model, node, some[1])) is not None:
+            tables.append(f"static const int32_t {name}_slope[] = {{{', '.join(map(str, slopes[0]))}}};")
+            below = by(ratio * slopes[1], f"{centred} * {name}_slope[{coordinates[1]}]")
+            made = f"({centred} < 0 ? {below} : {made})"
+        else:
+            return None
+    return last, tables, [f"x = (float)certile_limit({made} + {behind.one_zero}, {lo}, {hi});"]
+
+
+def _slopes(model: OnnxModel, node: Node, operator: Operator) -> tuple[list[int], float] | None:
+    """The integers, by channel, and the scale of what numbers below 0 are multiplied by; None if they are not such."""
+    found = model.quantised(node.input(1))
+    if found is None or found.scale.size > 1:
+        return None
+    channels = operator.shape[1]
+    if found.integers.size not in (1, channels) or found.integers.shape[-3:-2] not in ((), (found.integers.size,)):
+        return None
+    integers = found.integers.astype(np.int64).reshape(-1) - int(found.zero.reshape(-1)[0])
+    return np.broadcast_to(integers, channels).tolist(), float(found.scale.reshape(-1)[0])
+
+
 def statements(
-    model: OnnxModel, chain: Chain, place: Callable[[Operator], Sequence[str]], prefix: str, begin: int = 0
-) -> tuple[list[str], list[str]]:
+    model: OnnxModel, chain: Chain, place: Callable[[Operator], Sequence[str]], prefix: str, begin: int = 0, *,
+    rule: str = "float",
+) -> tuple[list[str], list[str]]:  # fmt: skip
     """Return tables and statements; channels are those of a whole in which the chain begins at `begin`.
+
+    Integers that become those of another scale do so by a rule (`solver.uses.emit.requantise`).
 
     `place` gives, of an operator, the C texts of an element's place along every axis of its tensor; names of tables
     begin with `prefix`.
@@ -371,16 +426,25 @@ def statements(
     if chain.joined is not None:  # what becomes of an element depends on the part that its channel is of
         channel, end = place(chain.joined)[1], begin
         for k, (name, part) in enumerate(zip(chain.joined.inputs, chain.parts, strict=True)):
-            more, body = statements(model, part, place, f"{prefix}{k}_", end)
+            more, body = statements(model, part, place, f"{prefix}{k}_", end, rule=rule)
             end += model.network.operator(name).shape[1]
             tables += more
             last = k == len(chain.parts) - 1
             head = "} else {" if last and k else f"{'} else ' if k else ''}if ({channel} < {end}) {{"
             lines += [head, *indented(body)]
         lines.append("}")
+    skipped = 0
     for number, one in enumerate(chain.operators):
+        if skipped:
+            skipped -= 1
+            continue
         at = list(place(one))
         at[1:2] = [f"({at[1]} - {begin})"] if begin else at[1:2]
+        if rule != "float" and (whole := _other_scale(model, chain.operators[number:], rule, f"{prefix}{number}", at)):
+            skipped, more, body = whole
+            tables += more
+            lines += [f"/* {identifier(chain.operators[number + skipped].name)} */", *body]
+            continue
         made = stage(model, one, f"{prefix}{number}", at)
         assert made is not None
         tables += made.lines()

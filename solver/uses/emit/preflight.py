@@ -27,8 +27,9 @@ from instances.network.network import Network, unlike_elements
 from instances.network.operators import Input, Operator
 from instances.network.stores import stores
 from instances.network.workload import Layer
+from instances.onnx.file import is_model
 from instances.onnx.graph import Node
-from instances.onnx.model import OnnxModel, is_onnx, read_model
+from instances.onnx.model import OnnxModel, read_model
 from instances.problems import PROBLEMS as LINES
 from instances.problems import nested
 from solver.ask.sizes import Sizes
@@ -346,7 +347,7 @@ def preflight(
     real = load_machine(machine) if isinstance(machine, str) else machine
     problems = {} if real is None else dict(_problems(network, real))
     notes = () if real is None else unlike_elements(network, real)
-    if not is_onnx(model):
+    if not is_model(model):
         return Preflight(network, real, notes, problems)
     try:
         read = read_model(model, batch=batch, symbols=symbols, shapes=shapes, values=values)

@@ -51,24 +51,36 @@ def paired(model: OnnxModel, states: Mapping[str, str]) -> tuple[tuple[int, int]
     return tuple(pairs)
 
 
-def declared(states: Sequence[tuple[str, str]]) -> list[str]:
-    """What network.h says of the function, and of states, which are arrays of an input and of a result."""
+def declared(states: Sequence[tuple[str, str]], begins: Mapping[str, bytes]) -> list[str]:
+    """What network.h says of the function, and of states, which are arrays of an input and of a result.
+
+    `begins`: the state that is not zeros before the first call.
+    """
     if not states:
         return ["", "/* One call: write all inputs before it, and take the results after it. */",
                 "void certile_network(void);"]  # fmt: skip
+    first = "what the model begins with: call it first" if begins else "zeros"
     return [
         "", "/* One call: write the other inputs before it, and take the results after it. State is kept by it:",
         *(f" * {given} is {made} of the call before" for given, made in states),
-        " * certile_reset makes it zeros. */", "void certile_network(void);", "void certile_reset(void);",
+        f" * certile_reset makes it {first}. */", "void certile_network(void);", "void certile_reset(void);",
     ]  # fmt: skip
 
 
-def reset(states: Sequence[tuple[str, str]], sizes: Mapping[str, int]) -> list[str]:
-    """The function that makes all state zeros."""
+def reset(states: Sequence[tuple[str, str]], sizes: Mapping[str, int], begins: Mapping[str, bytes]) -> list[str]:
+    """The function that makes all state zeros, or what it `begins` with."""
     if not states:
         return []
-    cleared = [f"    memset({given}, 0, {sizes[given]});" for given, _ in states]
-    return ["void certile_reset(void)", "{", '    certile_open("state");', *cleared, "    certile_shut();", "}", ""]
+    cleared, tables = list[str](), list[str]()
+    for given, _ in states:
+        begin = begins.get(given, b"\0")
+        if begin == begin[:1] * len(begin):
+            cleared.append(f"    memset({given}, {begin[0]}, {sizes[given]});")
+            continue
+        tables += [f"static const unsigned char begin_{given}[{len(begin)}] = {{{', '.join(map(str, begin))}}};"]
+        cleared.append(f"    memcpy({given}, begin_{given}, {sizes[given]});")
+    body = ['    certile_open("state");', *cleared, "    certile_shut();"]
+    return [*tables, "void certile_reset(void)", "{", *body, "}", ""]
 
 
 def taken(inputs: Sequence[str], sizes: Mapping[str, int], states: Sequence[tuple[str, str]]) -> str:

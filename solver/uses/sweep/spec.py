@@ -154,7 +154,7 @@ class NetworkEntry(Frozen):
     """A network, and how it is read."""
 
     network: Annotated[str, Field(min_length=1)]
-    """Bundled name, or .json or .onnx file."""
+    """Bundled name, or .json, .onnx or .tflite file."""
     batch: PositiveInt | None = None
     """Batch size; left out: that of the file."""
     size: str | None = None
@@ -173,7 +173,8 @@ class NetworkEntry(Frozen):
         """What the network is called in tables."""
         more = [f"batch={self.batch}"] * (self.batch is not None) + [f"size={self.size}"] * (self.size is not None)
         more += [*(self.symbols or ()), *(self.shapes or ()), *(self.values or ())]
-        return " ".join([os.path.basename(self.network).removesuffix(".json").removesuffix(".onnx"), *more])
+        name, ending = os.path.splitext(os.path.basename(self.network))
+        return " ".join([name if ending in (".json", ".onnx", ".tflite") else name + ending, *more])
 
 
 class Grid(Frozen):

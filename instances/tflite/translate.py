@@ -1,0 +1,100 @@
+"""A TFLite model as an ONNX model that computes the same: one reader, one meaning, one way to C.
+
+**Quantised tensors.** A tensor of integers with scales stands for real numbers: operators compute on what
+DequantizeLinear makes of their inputs, and QuantizeLinear makes the integers of the result (QDQ). An activation that is
+fused into an operator is a node behind it.
+
+**Order of axes.** TFLite has channels last, ONNX has them behind the batch. A tensor of three axes or more is held in
+one order or both: `first` says channels first. Convolutions, poolings and their like need that, element-wise operators
+take the order that is there, and who asks for the other order gets a Transpose (a Reshape, where at most one axis but
+the batch and channels is longer than 1). Inputs and variables of four axes and more are declared channels first.
+
+**Variables.** What stays between calls is an input and a result of the ONNX model (`Translated.states`).
+
+Operators that have no counterpart are nodes of the domain `OPAQUE`, which the reader keeps and reports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from instances.errors import InputError
+from instances.tflite import layers, moves, pointwise, recurrent
+from instances.tflite.model import FAULTS, Operator, TfliteFile
+from instances.tflite.scope import OPAQUE, Scope, Untranslatable
+
+#: The version of the operators that are made.
+OPSET = 21
+#: Operator -> what translates it.
+CONVERTERS = {**layers.CONVERTERS, **moves.CONVERTERS, **pointwise.CONVERTERS, **recurrent.CONVERTERS}
+
+
+@dataclass(frozen=True)
+class Translated:
+    """What a TFLite file is as an ONNX model."""
+
+    version: int
+    """Of the file's schema."""
+    model: onnx.ModelProto
+    states: dict[str, str]
+    """Inputs that hold what a call leaves for the next one -> the results that it leaves."""
+    begins: dict[str, np.ndarray]
+    """What such an input holds before the first call, in the order of the file, where that is known."""
+    turned: frozenset[str]
+    """Inputs and results that have their channels first here and last in the file."""
+    kept: dict[str, int]
+    """Results that a call leaves -> the tensor of the file."""
+    notes: tuple[str, ...]
+    """What is not computed as the file says."""
+
+
+def translate(data: bytes, where: str) -> Translated:
+    """Return the ONNX model of the bytes of a TFLite file.
+
+    Raises
+    ------
+    InputError
+        If they are no TFLite file, are cut off, or name what is not there.
+    """
+    file = TfliteFile(data, where)
+    scope = Scope(file, file.subgraphs[0])
+    if not scope.graph.operators:
+        raise InputError(f"{where}: the graph has no operators")
+    for number in scope.graph.inputs:
+        if number >= 0:
+            scope.feed(number)
+    for operator in scope.graph.operators:
+        _convert(scope, operator)
+    for number in scope.graph.outputs:
+        scope.give(number)
+    recurrent.keep(scope)
+    graph = helper.make_graph(
+        scope.nodes, "main", scope.inputs, scope.outputs, scope.constants, value_info=scope.declared
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(OPAQUE, 1)]
+    model = helper.make_model(graph, opset_imports=opsets)
+    return Translated(
+        file.version, model, scope.states, scope.begins, frozenset(scope.turned), scope.kept,
+        tuple(scope.notes),
+    )  # fmt: skip
+
+
+def _convert(scope: Scope, operator: Operator) -> None:
+    if operator.custom or (converter := CONVERTERS.get(operator.name)) is None:
+        scope.opaque(operator, "custom" if operator.custom else "")
+        return
+    made = len(scope.nodes), len(scope.constants)
+    try:
+        converter(scope, operator)
+    except Untranslatable as reason:
+        del scope.nodes[made[0] :], scope.constants[made[1] :]
+        scope.opaque(operator, str(reason))
+    except FAULTS as error:  # a file may say anything of its tensors
+        raise InputError(
+            f"{scope.file.where}: operator {scope.label(operator)!r} ({operator.name}) does not fit its tensors or "
+            f"options ({str(error)[:100]})"
+        ) from None

@@ -1,0 +1,575 @@
+"""TFLite files: every operator against TFLite's interpreter, counts made a second way, files that are damaged."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from instances.errors import InputError
+from instances.load import load_network
+from instances.network.network import Network
+from instances.tflite.model import TfliteFile
+from instances.tflite.scope import OPAQUE
+from instances.tflite.translate import CONVERTERS, Translated, translate
+from tests.onnx_models import Net as OnnxNet
+from tests.tflite_models import NONE, RELU, RELU6, SAME, VALID, Net, packed
+
+Maker = Callable[[Net], object]
+
+
+def _unary(op: str, *, low: float = -2, high: float = 2, **options: object) -> Maker:
+    def make(net: Net) -> None:
+        x = net.op("MUL", net.input(1, 4, 5, 3), net.const(high - low, "float32"))
+        net.op(op, net.op("ADD", x, net.const(low, "float32")), **options)
+
+    return make
+
+
+def _binary(op: str, **options: object) -> Maker:
+    """Of a map that is held channels first with a map, a row, a channel and a number."""
+
+    def make(net: Net) -> None:
+        x = net.conv(net.input(1, 4, 5, 3), 3, act=RELU)
+        x = net.op("ADD", x, net.const(0.5, "float32"))
+        positive = [np.abs(net.rng.normal(size=shape)) + 0.5 for shape in ((1, 4, 5, 3), (5, 3), (3,), ())]
+        for other in positive:
+            x = net.op(op, x, net.const(other, "float32"), **options)
+
+    return make
+
+
+def _compared(op: str) -> Maker:
+    def make(net: Net) -> None:
+        x = net.conv(net.input(1, 4, 5, 3), 3)
+        net.op("CAST", net.op(op, x, net.const(np.zeros(3), "float32"), kind="bool"), kind="float32")
+
+    return make
+
+
+def _reduced(op: str, axes: list[int], *, keeps: bool) -> Maker:
+    def make(net: Net) -> None:
+        x = net.conv(net.input(2, 4, 5, 3), 3)
+        shape = [1 if k in axes else n for k, n in enumerate(net.shape(x)) if keeps or k not in axes]
+        net.op(op, x, net.const(axes), shape=shape, KeepDims=keeps)
+
+    return make
+
+
+def _pool(op: str, padding: int) -> Maker:
+    def make(net: Net) -> None:
+        x = net.input(1, 7, 8, 3)
+        shape = (1, 4, 4, 3) if padding == SAME else (1, 3, 3, 3)
+        net.op(op, x, shape=shape, FilterHeight=3, FilterWidth=3, StrideH=2, StrideW=2, Padding=padding)
+
+    return make
+
+
+def _moved(op: str, shape: list[int], *numbers: object, first: bool = True, **options: object) -> Maker:
+    """Of a map of 2 x 4 x 6 x 3, channels first or not."""
+
+    def make(net: Net) -> None:
+        x = net.input(2, 4, 6, 3)
+        x = net.conv(x, 3) if first else net.op("RESHAPE", x, net.const([48, 3]), shape=(48, 3))
+        x = x if first else net.op("RESHAPE", x, net.const([2, 4, 6, 3]), shape=(2, 4, 6, 3))
+        net.op(op, x, *(net.const(one) for one in numbers), shape=shape, **options)
+
+    return make
+
+
+def _strided(net: Net) -> None:
+    x = net.conv(net.input(2, 4, 6, 3), 3)
+    read = (net.const(one) for one in ([0, 3, 1, 1], [2, 0, 6, 2], [1, -1, 2, 1]))
+    net.op("STRIDED_SLICE", x, *read, shape=(2, 3, 3), BeginMask=1, EndMask=0, ShrinkAxisMask=8)
+
+
+def _strided_anew(net: Net) -> None:
+    """x[..., None, 1:] with an axis that is new."""
+    x = net.input(4, 6, 3)
+    read = (net.const(one) for one in ([0, 0, 1], [0, 0, 0], [1, 1, 1]))
+    net.op("STRIDED_SLICE", x, *read, shape=(4, 6, 1, 2), EllipsisMask=1, NewAxisMask=2, EndMask=4)
+
+
+def _split(net: Net) -> None:
+    x = net.conv(net.input(1, 4, 6, 3), 6)
+    parts = [net.tensor((1, 4, 6, 2)) for _ in range(3)]
+    net.many("SPLIT", [net.const(3), x], parts, NumSplits=3)
+    others = [net.tensor((1, 4, n, 2)) for n in (1, 5)]
+    net.many("SPLIT_V", [parts[0], net.const([1, 5]), net.const(2)], others, NumSplits=2)
+    net.op("CONCATENATION", others[1], others[0], shape=(1, 4, 6, 2), Axis=2)
+
+
+def _packs(net: Net) -> None:
+    x = net.input(3, 4)
+    rows = [net.tensor((4,)) for _ in range(3)]
+    net.many("UNPACK", [x], rows, Num=3, Axis=0)
+    net.op("PACK", rows[2], rows[0], shape=(4, 2), ValuesCount=2, Axis=1)
+
+
+def _transposed(padding: int, stride: int) -> Maker:
+    def make(net: Net) -> None:
+        x = net.input(1, 5, 6, 3)
+        sizes = [n * stride if padding == SAME else (n - 1) * stride + 3 for n in (5, 6)]
+        read = net.const([1, *sizes, 4]), net.weight(4, 3, 3, 3), x, net.weight(4)
+        net.op(
+            "TRANSPOSE_CONV",
+            *read,
+            shape=(1, *sizes, 4),
+            kind="float32",
+            Padding=padding,
+            StrideH=stride,
+            StrideW=stride,
+        )
+
+    return make
+
+
+def _resized(op: str, sizes: tuple[int, int], **options: object) -> Maker:
+    def make(net: Net) -> None:
+        net.op(op, net.input(1, 4, 5, 3), net.const(sizes), shape=(1, *sizes, 3), **options)
+
+    return make
+
+
+def _block(net: Net) -> None:
+    """Of MobileNet, with its sum, a pool over all and a classifier."""
+    x = net.conv(net.input(1, 9, 9, 3), 8, 3, stride=2, act=RELU6)
+    y = net.conv(net.conv(net.conv(x, 16, act=RELU6), 16, 3, deep=True, act=RELU6), 8)
+    x = net.op("ADD", x, y, FusedActivationFunction=NONE)
+    net.op("SOFTMAX", net.dense(net.op("MEAN", x, net.const([1, 2]), shape=(1, 8)), 4), Beta=1.0)
+
+
+def _flattened(net: Net) -> None:
+    """Rows, columns and channels of a map become channels, in the order of the file."""
+    x = net.conv(net.input(2, 6, 6, 3), 4, 3, stride=2, padding=VALID)
+    x = net.op("RESHAPE", x, net.const([2, 16]), shape=(2, 16))
+    net.dense(net.dense(x, 7, act=RELU), 3)
+
+
+def _anchors(net: Net) -> None:
+    """What detectors do with their maps."""
+    x = net.conv(net.input(1, 8, 8, 3), 8, 3, stride=2)
+    parts = [net.op("RESHAPE", net.conv(one, 4), net.const([1, n, 2]), shape=(1, n, 2))
+             for one, n in ((x, 32), (net.conv(x, 8, 3, stride=2), 8))]  # fmt: skip
+    x = net.op("CONCATENATION", *parts, shape=(1, 40, 2), Axis=1)
+    net.op("LOGISTIC", x)
+
+
+def _attention(net: Net) -> None:
+    x = net.input(6, 8)
+    q, k, v = (net.op("RESHAPE", net.dense(x, 8), net.const([6, 2, 4]), shape=(6, 2, 4)) for _ in range(3))
+    q, k, v = (net.op("TRANSPOSE", one, net.const([1, 0, 2]), shape=(2, 6, 4)) for one in (q, k, v))
+    scores = net.op("SOFTMAX", net.op("BATCH_MATMUL", q, k, shape=(2, 6, 6), AdjY=True), Beta=0.5)
+    net.op("BATCH_MATMUL", scores, v, shape=(2, 6, 4))
+
+
+def _dilated_as_batches(net: Net) -> None:
+    x = net.input(1, 6, 8, 3)
+    x = net.op("SPACE_TO_BATCH_ND", x, net.const([2, 2]), net.const([[1, 1], [2, 0]]), shape=(4, 4, 5, 3))
+    x = net.conv(x, 4, 3)
+    net.op("BATCH_TO_SPACE_ND", x, net.const([2, 2]), net.const([[1, 1], [0, 2]]), shape=(1, 6, 8, 4))
+
+
+def _halves(net: Net) -> None:
+    """Weights of 16 bits that are made real numbers."""
+    held = net.rng.normal(size=(4, 3, 3, 3))
+    w = net.op("DEQUANTIZE", net.const(held, "float16"), kind="float32")
+    x = net.input(1, 5, 5, 3)
+    options = {"Padding": SAME, "StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+    net.op("CONV_2D", x, w, net.weight(4), shape=(1, 5, 5, 4), kind="float32", **options)
+
+
+def _three_axes(net: Net) -> None:
+    x, w = net.input(1, 4, 5, 6, 2), net.const(net.rng.normal(size=(3, 3, 3, 2, 4)), "float32")
+    options = {f"Dilation{axis}Factor": 1 for axis in "DHW"} | {f"Stride{axis}": 2 for axis in "DHW"}
+    net.op("CONV_3D", x, w, shape=(1, 2, 3, 3, 4), Padding=SAME, **options)
+
+
+def _prelu(net: Net) -> None:
+    x = net.conv(net.input(1, 4, 5, 3), 6)
+    net.op("PRELU", x, net.const(np.abs(net.rng.normal(size=(1, 1, 6))), "float32"))
+
+
+def _select(net: Net) -> None:
+    x = net.conv(net.input(1, 4, 5, 3), 3)
+    seen = net.op("GREATER", x, net.const(0.0, "float32"), kind="bool")
+    net.op("SELECT_V2", seen, x, net.const(0.25, "float32"), kind="float32")
+
+
+def _gathered(net: Net) -> None:
+    x = net.conv(net.input(1, 4, 5, 3), 3)
+    x = net.op("GATHER", x, net.const([2, 0, 2]), shape=(1, 4, 3, 3), Axis=2)
+    net.op("GATHER_ND", x, net.const([[0, 1], [0, 3]]), shape=(2, 3, 3))
+
+
+def _shapes(net: Net) -> None:
+    """Sizes, and what is made of them, are constants."""
+    x = net.input(2, 3)
+    sizes = net.op("SHAPE", x, shape=(2,), kind="int32", OutType=2)
+    filled = net.op("FILL", sizes, net.const(1.5, "float32"), shape=(2, 3), kind="float32")
+    net.op("ADD", net.op("ADD", x, filled), net.op("ZEROS_LIKE", filled))
+
+
+def _lstm(net: Net, *, major: bool = False, clip: float = 0) -> None:
+    steps, batch, channels, units = 5, 1, 4, 3
+    x = net.input(*((steps, batch) if major else (batch, steps)), channels)
+    gates = [net.weight(units, n) for n in (channels, units) for _ in range(4)]
+    biases = [net.const(net.rng.normal(size=units), "float32") for _ in range(4)]
+    states = [net.tensor((batch, units), variable=True) for _ in range(2)]
+    read = [x, *gates, -1, -1, -1, *biases, -1, -1, *states, -1, -1, -1, -1]
+    made = net.tensor((*((steps, batch) if major else (batch, steps)), units))
+    net.many("UNIDIRECTIONAL_SEQUENCE_LSTM", read, [made], TimeMajor=major, FusedActivationFunction=4, CellClip=clip)
+
+
+def _rnn(net: Net) -> None:
+    x, state = net.input(1, 5, 4), net.tensor((1, 3), variable=True)
+    read = x, net.weight(3, 4), net.weight(3, 3), net.weight(3), state
+    net.op("UNIDIRECTIONAL_SEQUENCE_RNN", *read, shape=(1, 5, 3), FusedActivationFunction=4)
+
+
+def _svdf(net: Net, rank: int = 2) -> None:
+    x, state = net.input(2, 4), net.tensor((2, 6 * 5), variable=True)
+    read = x, net.weight(6, 4), net.weight(6, 5), net.weight(6 // rank), state
+    net.op("SVDF", *read, shape=(2, 6 // rank), Rank=rank, FusedActivationFunction=RELU)
+
+
+def _embedding(net: Net) -> None:
+    at = net.input(4, kind="int32")
+    net.op("EMBEDDING_LOOKUP", at, net.weight(9, 5), shape=(4, 5), kind="float32")
+
+
+CASES: dict[str, Maker] = {
+    **{op: _unary(op) for op in (
+        "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1",
+        "RELU_0_TO_1", "ROUND", "SIGN", "SIN", "SQUARE", "TANH", "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "GELU",
+    )},
+    **{op: _unary(op, low=0.1, high=3) for op in ("LOG", "SQRT", "RSQRT")},
+    **{op: _binary(op) for op in (
+        "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE", "FLOOR_DIV",
+    )},
+    "FLOOR_MOD": lambda net: net.op("FLOOR_MOD", net.input(2, 3, kind="int32"), net.const([2, 3, 4])),
+    "LEAKY_RELU": _unary("LEAKY_RELU", Alpha=0.3), "GELU-tanh": _unary("GELU", Approximate=True),
+    "SOFTMAX-beta": _unary("SOFTMAX", Beta=2.0),
+    "LOCAL_RESPONSE_NORMALIZATION": _unary(
+        "LOCAL_RESPONSE_NORMALIZATION", Radius=1, Bias=1.0, Alpha=0.3, Beta=0.75
+    ),
+    **{op: _compared(op) for op in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")},
+    **{f"{op}-{axes}-{keeps}": _reduced(op, axes, keeps=keeps)
+       for op, axes, keeps in (
+           ("MEAN", [1, 2], True), ("MEAN", [1, 2], False), ("MEAN", [3], True), ("MEAN", [3], False),
+           ("MEAN", [1], False), ("SUM", [2], False), ("REDUCE_MAX", [1, 2], False), ("REDUCE_MIN", [2, 3], True),
+           ("REDUCE_PROD", [0, 3], False),
+       )},
+    **{f"{op}-{padding}": _pool(op, padding) for op in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
+       for padding in (SAME, VALID)},
+    "CONCATENATION": lambda net: net.op(
+        "CONCATENATION", net.conv(net.input(1, 4, 5, 3), 2), net.const(np.ones((1, 4, 5, 1)), "float32"),
+        shape=(1, 4, 5, 3), Axis=3,
+    ),
+    "RESHAPE": _moved("RESHAPE", [2, 24, 1, 3], [2, 24, 1, 3]),
+    "RESHAPE-mixed": _moved("RESHAPE", [2, 8, 9], [2, 8, 9]),
+    "SQUEEZE": lambda net: net.op("SQUEEZE", net.conv(net.input(1, 5, 1, 3), 4), shape=(5, 4)),
+    "EXPAND_DIMS": lambda net: net.conv(
+        net.op("EXPAND_DIMS", net.input(1, 5, 3), net.const(2), shape=(1, 5, 1, 3)), 4, 3
+    ),
+    "TRANSPOSE": _moved("TRANSPOSE", [2, 6, 4, 3], [0, 2, 1, 3]),
+    "TRANSPOSE-first": _moved("TRANSPOSE", [2, 3, 4, 6], [0, 3, 1, 2]),
+    "TRANSPOSE-last": lambda net: net.conv(
+        net.op("TRANSPOSE", net.input(1, 3, 4, 5), net.const([0, 2, 3, 1]), shape=(1, 4, 5, 3)), 2, 3
+    ),
+    "SLICE": _moved("SLICE", [2, 2, 6, 1], [0, 1, 0, 1], [2, 2, -1, 1]),
+    "SLICE-last": _moved("SLICE", [2, 2, 6, 1], [0, 1, 0, 1], [2, 2, -1, 1], first=False),
+    "STRIDED_SLICE": _strided, "STRIDED_SLICE-new": _strided_anew,
+    "PAD": _moved("PAD", [2, 7, 6, 4], [[0, 0], [1, 2], [0, 0], [1, 0]]),
+    "PADV2": lambda net: net.op(
+        "PADV2", net.conv(net.input(1, 4, 5, 3), 3), net.const([[0, 0], [1, 0], [0, 2], [0, 0]]),
+        net.const(-1.5, "float32"), shape=(1, 5, 7, 3),
+    ),
+    "MIRROR_PAD": _moved("MIRROR_PAD", [2, 7, 7, 3], [[0, 0], [1, 2], [0, 1], [0, 0]], Mode=0),
+    "TILE": _moved("TILE", [2, 8, 6, 9], [1, 2, 1, 3]),
+    "BROADCAST_TO": lambda net: net.op("BROADCAST_TO", net.input(1, 1, 3), net.const([2, 4, 3]), shape=(2, 4, 3)),
+    "GATHER": _gathered, "SPLIT": _split, "PACK": _packs, "EMBEDDING_LOOKUP": _embedding,
+    "DEPTH_TO_SPACE": lambda net: net.op(
+        "DEPTH_TO_SPACE", net.conv(net.input(1, 3, 4, 3), 8), shape=(1, 6, 8, 2), BlockSize=2
+    ),
+    "SPACE_TO_DEPTH": _moved("SPACE_TO_DEPTH", [2, 2, 3, 12], BlockSize=2),
+    "SPACE_TO_BATCH_ND": _dilated_as_batches, "SHAPE": _shapes,
+    **{f"TRANSPOSE_CONV-{padding}-{stride}": _transposed(padding, stride)
+       for padding in (SAME, VALID) for stride in (1, 2, 3)},
+    **{f"RESIZE-{op}-{sizes[0]}-{'-'.join(options) or 'plain'}": _resized(f"RESIZE_{op}", sizes, **options)
+       for op in ("BILINEAR", "NEAREST_NEIGHBOR") for sizes in ((8, 10), (7, 9), (2, 3))
+       for options in ({}, {"AlignCorners": True}, {"HalfPixelCenters": True})},
+    "block": _block, "flattened": _flattened, "anchors": _anchors, "attention": _attention, "halves": _halves,
+    "CONV_3D": _three_axes, "PRELU": _prelu, "SELECT_V2": _select, "SVDF": _svdf,
+    "SVDF-1": lambda net: _svdf(net, 1), "LSTM": _lstm, "LSTM-major": lambda net: _lstm(net, major=True), "RNN": _rnn,
+    "dilated": lambda net: net.conv(net.input(1, 9, 9, 3), 4, 3, dilation=2, padding=SAME),
+    "strided": lambda net: net.conv(net.input(1, 8, 9, 3), 4, 5, stride=3, padding=SAME),
+}  # fmt: skip
+
+
+#: Operators without a reference kernel; that of the local response leaves out a channel of each window.
+_NO_REFERENCE = {"BROADCAST_TO", "CEIL", "ELU", "LOCAL_RESPONSE_NORMALIZATION", "ROUND"}
+
+
+def made(make: Maker) -> bytes:
+    net = Net()
+    make(net)
+    return packed(net)
+
+
+def ran(data: bytes, calls: int = 2, seed: int = 1) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
+    """What TFLite's interpreter makes of random inputs, and what the ONNX model does, as the file lays them out."""
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    runtime = pytest.importorskip("onnxruntime")
+    kernels = litert.OpResolverType
+    names = {one.name for graph in TfliteFile(data, "x").subgraphs for one in graph.operators}
+    kind = kernels.BUILTIN_WITHOUT_DEFAULT_DELEGATES if names & _NO_REFERENCE else kernels.BUILTIN_REF
+    runs = litert.Interpreter(model_content=data, experimental_op_resolver_type=kind)
+    runs.allocate_tensors()
+    found = translate(data, "network x.tflite")
+    onnx.checker.check_model(found.model, full_check=True)
+    session = runtime.InferenceSession(found.model.SerializeToString())
+    rng, pairs = np.random.default_rng(seed), []
+    state = {name: _first(found, name, begin) for name, begin in found.begins.items()}
+    for _ in range(calls):
+        feeds = dict(state)
+        for one, info in zip(runs.get_input_details(), session.get_inputs(), strict=False):
+            value = _drawn(rng, one)
+            runs.set_tensor(one["index"], value)
+            feeds[info.name] = _first(found, info.name, value)
+        runs.invoke()
+        names = [info.name for info in session.get_outputs()]
+        results = dict(zip(names, session.run(names, feeds), strict=True))
+        state = {name: results[result] for name, result in found.states.items()}
+        details = runs.get_output_details()
+        mine = [np.moveaxis(results[name], 1, -1) if name in found.turned else results[name]
+                for name in names[: len(details)]]  # fmt: skip
+        pairs.append(([runs.get_tensor(one["index"]) for one in details], mine))
+    return pairs
+
+
+def _first(found: Translated, name: str, value: np.ndarray) -> np.ndarray:
+    return np.moveaxis(value, -1, 1) if name in found.turned else value
+
+
+def _drawn(rng: np.random.Generator, one: dict[str, object]) -> np.ndarray:
+    kind = np.dtype(one["dtype"])  # type: ignore[call-overload]
+    if kind.kind == "f":
+        return rng.random(one["shape"]).astype(kind)  # type: ignore[call-overload]
+    limits = (0, 9) if kind.itemsize > 2 else (np.iinfo(kind).min, np.iinfo(kind).max)
+    return rng.integers(*limits, one["shape"], kind)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_operator_computes_what_the_interpreter_does(name: str) -> None:
+    """Real numbers, to single precision."""
+    data = made(CASES[name])
+    assert not [node.op_type for node in translate(data, "x").model.graph.node if node.domain == OPAQUE]
+    for theirs, mine in ran(data):
+        for one, other in zip(theirs, mine, strict=True):
+            assert one.shape == other.shape
+            np.testing.assert_allclose(other, one, rtol=2e-5, atol=2e-5)
+
+
+# --- quantised --------------------------------------------------------------------------------------------------------
+
+
+def _whole(kind: str) -> Maker:
+    """A block of MobileNet of integers, with everything that such networks have behind it."""
+    scale, zero = {"int8": (0.02, 3), "uint8": (0.02, 120), "int16": (1e-4, 0)}[kind]
+    other, at = {"int8": (0.07, -20), "uint8": (0.07, 90), "int16": (3e-4, 0)}[kind]
+
+    def make(net: Net) -> None:
+        x = net.conv(net.input(1, 9, 9, 3, kind=kind, scale=scale, zero=zero), 8, 3, stride=2, act=RELU6)
+        y = net.conv(net.conv(net.conv(x, 8, act=RELU6), 8, 3, deep=True, act=RELU6), 8)
+        x = net.op("ADD", x, y, scale=other, zero=at)
+        same = {"scale": other, "zero": at}
+        x = net.op("MAX_POOL_2D", x, shape=(1, 3, 3, 8), FilterHeight=2, FilterWidth=2, StrideH=2, StrideW=2, **same)
+        x = net.op("PAD", x, net.const([[0, 0], [1, 0], [0, 1], [0, 0]]), shape=(1, 4, 4, 8), **same)
+        y = net.conv(x, 8, 3)
+        x = net.op("CONCATENATION", x, net.op("QUANTIZE", y, **same), shape=(1, 4, 4, 16), Axis=3, **same)
+        x = net.op(
+            "AVERAGE_POOL_2D", x, shape=(1, 2, 2, 16), FilterHeight=2, FilterWidth=2, StrideH=2, StrideW=2, **same
+        )
+        x = net.op("RESHAPE", x, net.const([1, 64]), shape=(1, 64), **same)
+        net.dense(x, 5)
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16"])
+def test_integers_are_those_of_the_interpreter(kind: str) -> None:
+    """Of onnxruntime's real numbers: a step apart at the most, as halves are rounded otherwise."""
+    for theirs, mine in ran(made(_whole(kind)), calls=3):
+        assert theirs[0].dtype == mine[0].dtype == kind
+        assert np.abs(theirs[0].astype(int) - mine[0].astype(int)).max() <= 1
+        assert len(np.unique(theirs[0])) > 2  # else nothing is compared
+
+
+def test_element_types_and_layers_of_integers() -> None:
+    found = _network(made(_whole("int8")))
+    assert (found.map_type, found.weight_type, found.opaque) == ("int8", "int8", ())
+    assert _network(made(_whole("uint8"))).map_type == "uint8"
+    kinds = [layer.kind for layer in found.layers]
+    assert kinds.count("conv") == 5
+    assert kinds.count("pool") == 2
+
+
+def _network(data: bytes) -> Network:
+    with tempfile.TemporaryDirectory() as folder:
+        (path := Path(folder) / "m.tflite").write_bytes(data)
+        return load_network(path)
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+
+def _counted(data: bytes) -> tuple[int, int]:
+    """MACs and weights (biases, too) of a file, from the shapes of its tensors alone."""
+    graph = TfliteFile(data, "x").subgraphs[0]
+    macs = weights = 0
+    for one in graph.operators:
+        if one.name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+            shapes = [graph.tensors[k].shape for k in (one.outputs[0], *one.inputs[1:]) if k >= 0]
+            made, held = shapes[0], shapes[1]
+            taps = np.prod(held[1:-1] if one.name == "DEPTHWISE_CONV_2D" else held[1:])
+            macs += int(np.prod(made) * taps)
+            weights += sum(int(np.prod(shape)) for shape in shapes[1:])
+    return macs, weights
+
+
+@pytest.mark.parametrize("name", ["block", "flattened", "anchors", "dilated", "strided"])
+def test_macs_and_weights_counted_from_the_tensors(name: str) -> None:
+    data = made(CASES[name])
+    found = _network(data)
+    assert (found.macs, found.parameters) == _counted(data)
+
+
+def test_the_onnx_twin_has_the_same_layers(tmp_path: Path) -> None:
+    """The same network as torch exports it: channels first, explicit pads. Layers, and so plans, are equal."""
+    net = OnnxNet()
+    x = net.input(1, 3, 8, 8)
+    x = net.conv(x, 3, 8, 3, 2, pads=[0, 0, 1, 1])
+    y = net.conv(net.conv(x, 8, 8, 3, g=8), 8, 8, act="")
+    onnx.save(net.model(net.head(net("Add", x, y), 8)), tmp_path / "twin.onnx")
+    twin = load_network(tmp_path / "twin.onnx")
+
+    def make(net: Net) -> None:
+        x = net.conv(net.input(1, 8, 8, 3), 8, 3, stride=2, act=RELU)
+        y = net.conv(net.conv(x, 8, 3, deep=True, act=RELU), 8)
+        x = net.op("MEAN", net.op("ADD", x, y), net.const([1, 2]), shape=(1, 8))
+        net.dense(x, 5)
+
+    found = _network(made(make))
+    plain = [[layer.model_copy(update={"name": ""}) for layer in one.layers] for one in (found, twin)]
+    assert plain[0] == plain[1]
+    assert [o.op for o in found.operators] == [o.op for o in twin.operators]
+
+
+# --- variables --------------------------------------------------------------------------------------------------------
+
+
+def streaming(kind: str = "float32") -> bytes:
+    """Frames of a call behind those of the calls before, as converters write it: a variable and what it begins with."""
+    scale = {"scale": 0.05, "zero": -3} if kind == "int8" else {}
+    begin, net = Net(), Net()
+    held = begin.tensor((), "resource", name="handle")
+    begin.many("VAR_HANDLE", [], [held], SharedName="frames")
+    lists = {key: [value] for key, value in scale.items()}
+    begin.many("ASSIGN_VARIABLE", [held, begin.const(np.full((1, 2, 1, 4), -3 if scale else 0), kind, **lists)], [])
+    net.many("CALL_ONCE", [], [], InitSubgraphIndex=1)
+    x, variable = net.input(1, 1, 1, 4, kind=kind, **scale), net.tensor((), "resource", name="handle")
+    net.many("VAR_HANDLE", [], [variable], SharedName="frames")
+    old = net.tensor((1, 2, 1, 4), kind, **lists)
+    net.many("READ_VARIABLE", [variable], [old])
+    every = net.op("CONCATENATION", old, x, shape=(1, 3, 1, 4), kind=kind, Axis=1, **scale)
+    read = (net.const(one) for one in ([0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]))
+    last = net.op("STRIDED_SLICE", every, *read, shape=(1, 2, 1, 4), BeginMask=13, EndMask=15, **scale)
+    net.many("ASSIGN_VARIABLE", [variable, last], [])
+    net.conv(every, 5, 3, padding=VALID) if not scale else net.dense(
+        net.op("RESHAPE", every, net.const([1, 12]), shape=(1, 12), **scale), 5
+    )
+    made = net.operators[-1]["outputs"]
+    return packed(net, begin, outputs=made)
+
+
+def test_variables_are_states_that_begin_as_the_file_says() -> None:
+    found = translate(streaming("int8"), "x")
+    assert list(found.states) == ["frames"]
+    assert found.begins["frames"].shape == (1, 2, 1, 4)
+    assert (found.begins["frames"] == -3).all()
+    for theirs, mine in ran(streaming("int8"), calls=4):
+        assert np.abs(theirs[0].astype(int) - mine[0].astype(int)).max() <= 1
+
+
+# --- what is not read -------------------------------------------------------------------------------------------------
+
+
+def test_a_custom_operator_is_kept_with_its_name() -> None:
+    def make(net: Net) -> None:
+        net.op("FancyPostProcess", net.conv(net.input(1, 8, 8, 3), 4), shape=(1, 10, 4))
+
+    found = _network(made(make))
+    assert found.opaque
+    assert "FancyPostProcess (custom)" in " ".join(found.warnings)
+
+
+def test_weights_that_are_computed_are_kept_with_the_reason() -> None:
+    def make(net: Net) -> None:
+        x = net.input(1, 8, 8, 3)
+        w = net.op("RESHAPE", net.op("SIN", net.input(4, 27)), net.const([4, 3, 3, 3]), shape=(4, 3, 3, 3))
+        options = {"Padding": SAME, "StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+        net.op("CONV_2D", x, w, net.weight(4), shape=(1, 8, 8, 4), **options)
+
+    assert "CONV_2D (its weights are computed)" in " ".join(_network(made(make)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"\x08\0\0\0TFL2 and more", "not a TFLite file: TFL3 is missing at byte 4"),
+        (b"\x08\x00\x00\x00TFL3", "not a TFLite file, or cut off"),
+        (packed(Net()), "the graph has no operators"),
+    ],
+)
+def test_what_is_no_file_is_one_line(data: bytes, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        _network(data)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_cut_or_changed_are_read_or_one_line() -> None:
+    """Every fault of a length or an offset: 400 files, no traceback."""
+    whole, rng = made(_block), np.random.default_rng(3)
+    refused = 0
+    for k in range(400):
+        data = bytearray(whole)
+        if k % 4 == 0:
+            data = data[: rng.integers(8, len(data))]
+        else:
+            for _ in range(k % 4):
+                at = rng.integers(8, len(data) - 4)
+                data[at : at + 4] = [bytes(rng.bytes(4)), b"\xff\xff\xff\x7f", b"\0\0\0\0"][rng.integers(3)]
+        refused += _refused(bytes(data))
+    assert refused > 100
+
+
+def _refused(data: bytes) -> bool:
+    """Whether a file is refused, in one line; other errors are not caught."""
+    try:
+        _network(data)
+    except InputError as error:
+        return "\n" not in str(error)
+    return False
+
+
+def test_every_operator_that_is_translated_has_a_case() -> None:
+    cases = {one.name for make in CASES.values() for one in TfliteFile(made(make), "x").subgraphs[0].operators}
+    elsewhere = {"QUANTIZE", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
+    unseen = {"DENSIFY", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "RANGE", "RANK", "SELECT", "ADD_N"}
+    assert set(CONVERTERS) - cases - elsewhere == unseen

@@ -1,0 +1,146 @@
+"""C of TFLite files against TFLite's own interpreter: integers bit by bit, state call after call."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from solver.uses.emit.emit import Compiled, compile_model
+from tests.emitted import BUILDS, build_and_run
+from tests.instances.test_tflite import CASES, Maker, _whole, made, streaming
+from tests.tflite_models import RELU6, SAME, Net, packed
+
+pytest.importorskip("ai_edge_litert")
+
+ELEMENTS = {
+    "float32": dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4),
+    "int8": {}, "uint8": {}, "int16": {"in_bytes": 2, "w_bytes": 1, "out_bytes": 2, "psum_bytes": 8},
+}  # fmt: skip
+#: Scale and zero point of an input, and of a result.
+GRIDS = {
+    "int8": ((0.02, 3), (0.07, -20)), "uint8": ((0.02, 120), (0.07, 90)), "int16": ((1e-4, 0), (3e-4, 0)),
+}  # fmt: skip
+
+
+def compiled(data: bytes, folder: Path, kind: str, **more: Any) -> tuple[Compiled, str]:
+    (folder / "m.tflite").write_bytes(data)
+    done = compile_model(
+        folder / "m.tflite", "scratchpad_768k", folder / "c", settings=ELEMENTS[kind], time_limit_s=8, **more
+    )
+    printed = build_and_run(folder / "c", BUILDS[2])
+    assert "compared with TFLite" in printed
+    return done, printed
+
+
+def steps(printed: str) -> tuple[int, int, int]:
+    """Elements that are exact, all, and how many steps the others are off at the most."""
+    found = re.search(r"results: (\d+) of (\d+) elements exact, the others within (\d+) steps", printed)
+    assert found, printed
+    return int(found[1]), int(found[2]), int(found[3])
+
+
+def of(kind: str, op: str) -> bytes:
+    """A layer or function on a map of 12 x 12 pixels, or what is behind such a layer."""
+    (scale, zero), (other, at) = GRIDS[kind]
+    same, makes = {"scale": scale, "zero": zero}, {"scale": other, "zero": at}
+    net = Net()
+    x = net.input(1, 12, 12, 8, kind=kind, **same)
+    if op == "CONV_2D":
+        net.conv(x, 16, 3, act=RELU6)
+    elif op == "DEPTHWISE_CONV_2D":
+        net.conv(x, 8, 3, deep=True)
+    elif op in ("ADD", "SUB", "MUL"):
+        net.op(op, x, net.conv(x, 8), **makes)
+    elif op == "MAXIMUM":
+        net.op(op, x, net.op("QUANTIZE", net.conv(x, 8), **same), **same)
+    elif op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        net.op(op, x, shape=(1, 6, 6, 8), FilterHeight=3, FilterWidth=3, StrideH=2, StrideW=2, Padding=SAME, **same)
+    elif op == "MEAN":
+        net.op(op, net.conv(x, 64), net.const([1, 2]), shape=(1, 64), **makes)
+    elif op == "CONCATENATION":
+        net.op(op, net.op("QUANTIZE", net.conv(x, 8), **same), x, shape=(1, 12, 12, 16), Axis=3, **same)
+    else:
+        x = net.op("MAX_POOL_2D", x, shape=(1, 12, 12, 8), FilterHeight=3, FilterWidth=3, StrideH=1, StrideW=1, **same)
+        more: dict[str, Any] = {"LEAKY_RELU": {"Alpha": 0.2}}.get(op, {})
+        slopes = net.rng.integers(-100, 100, (1, 1, 8))
+        read = [net.const(slopes + (100 if kind == "uint8" else 0), kind, scale=[0.01], zero=[100 * (kind == "uint8")])]
+        net.op(op, x, *(read if op == "PRELU" else []), **makes, **more)
+    return packed(net)
+
+
+EXACT = (
+    "CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "SUB", "MUL", "MAXIMUM", "AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN",
+    "CONCATENATION", "QUANTIZE", "RELU", "LEAKY_RELU", "PRELU",
+)  # fmt: skip
+INT16 = ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "AVERAGE_POOL_2D", "CONCATENATION")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "op"), [*((kind, op) for kind in ("int8", "uint8") for op in EXACT), *(("int16", op) for op in INT16)]
+)
+def test_every_element_of_an_operator_is_that_of_the_interpreter(kind: str, op: str, tmp_path: Path) -> None:
+    """288 to 2,304 elements of random integers; by the rule that TFLite has, which nobody has to name."""
+    done, printed = compiled(of(kind, op), tmp_path, kind)
+    exact, number, _ = steps(printed)
+    assert exact == number >= 64
+    assert "requantised by whole numbers (double)" in done.elements
+
+
+@pytest.mark.parametrize("kind", ["int8", pytest.param("uint8", marks=pytest.mark.slow),
+                                  pytest.param("int16", marks=pytest.mark.slow)])  # fmt: skip
+def test_a_network_of_integers(kind: str, tmp_path: Path) -> None:
+    """Nine layers, with a sum, pads, poolings, joined maps, and a classifier, which this interpreter rounds once."""
+    exact, number, most = steps(compiled(made(_whole(kind)), tmp_path, kind)[1])
+    assert exact >= number - 1
+    assert most <= 1
+
+
+def test_state_begins_as_the_file_says_and_is_kept(tmp_path: Path) -> None:
+    """Three calls: frames that are zeros of their scale at first (-3 here)."""
+    printed = compiled(streaming("int8"), tmp_path, "int8")[1]
+    assert "called several times" in printed
+    exact, number, most = steps(printed)
+    assert (exact, most) == (number, 0)
+    source = (tmp_path / "c" / "network.c").read_text()
+    assert re.search(r"memset\(input_\d, 253, 8\);", source)
+    assert "call it first" in (tmp_path / "c" / "network.h").read_text()
+
+
+@pytest.mark.parametrize("name", ["block", *(pytest.param(name, marks=pytest.mark.slow) for name in (
+    "flattened", "anchors", "attention", "halves", "LSTM", "SVDF-1", "TRANSPOSE_CONV-0-2"
+))])  # fmt: skip
+def test_networks_of_real_numbers(name: str, tmp_path: Path) -> None:
+    printed = compiled(made(CASES[name]), tmp_path, "float32")[1]
+    found = re.search(r"by ([0-9.e+-]+) of the largest one", printed)
+    assert found, printed
+    assert float(found[1]) < 1e-5
+
+
+def test_maps_are_as_the_file_has_them(tmp_path: Path) -> None:
+    """Channels last: a map that the machine has in that order, too, is read where the caller wrote it."""
+
+    def make(net: Net) -> None:
+        net.conv(net.input(1, 4, 5, 3, kind="int8", scale=0.02, zero=0), 6, 3)
+
+    maker: Maker = make
+    compiled(made(maker), tmp_path, "int8")
+    source = (tmp_path / "c" / "network.c").read_text()
+    assert not re.search(r"certile_copy\([^;]*input_0", source)
+    drawn = np.frombuffer((tmp_path / "c" / "input.bin").read_bytes(), np.int8)
+    assert drawn.size == 4 * 5 * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["alexa", "hey_jarvis", "hey_mycroft", "okay_nabu"])
+def test_wake_words_call_after_call(name: str, tmp_path: Path) -> None:
+    """Streaming models as they ship, 6 variables each: every result and all state, bit by bit."""
+    package = pytest.importorskip("pymicro_wakeword")
+    data = (Path(package.__file__).parent / "models" / f"{name}.tflite").read_bytes()
+    printed = compiled(data, tmp_path, "int8")[1]
+    exact, number, _ = steps(printed)
+    assert exact == number > 8000

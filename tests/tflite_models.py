@@ -1,0 +1,241 @@
+"""Small TFLite files, written table by table: every operator that is read, and networks as they are exported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+
+KINDS = {
+    "float32": tflite.TensorType.FLOAT32, "float16": tflite.TensorType.FLOAT16, "int32": tflite.TensorType.INT32,
+    "int64": tflite.TensorType.INT64, "uint8": tflite.TensorType.UINT8, "int8": tflite.TensorType.INT8,
+    "int16": tflite.TensorType.INT16, "bool": tflite.TensorType.BOOL, "resource": tflite.TensorType.RESOURCE,
+}  # fmt: skip
+SAME, VALID = tflite.Padding.SAME, tflite.Padding.VALID
+NONE, RELU, RELU6 = (getattr(tflite.ActivationFunctionType, name) for name in ("NONE", "RELU", "RELU6"))
+#: Operator -> the table of its options, where the name does not say it.
+OPTIONS = {
+    "CONV_2D": "Conv2DOptions", "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions", "CONV_3D": "Conv3DOptions",
+    "AVERAGE_POOL_2D": "Pool2DOptions", "MAX_POOL_2D": "Pool2DOptions", "L2_POOL_2D": "Pool2DOptions",
+    "MEAN": "ReducerOptions", "SUM": "ReducerOptions", "REDUCE_MAX": "ReducerOptions", "REDUCE_MIN": "ReducerOptions",
+    "REDUCE_PROD": "ReducerOptions", "L2_NORMALIZATION": "L2NormOptions", "BATCH_MATMUL": "BatchMatMulOptions",
+    "LOCAL_RESPONSE_NORMALIZATION": "LocalResponseNormalizationOptions", "SVDF": "SVDFOptions",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions", "UNIDIRECTIONAL_SEQUENCE_RNN":
+    "SequenceRNNOptions",
+}  # fmt: skip
+#: Operator -> the version that the interpreter has, if not the first one.
+VERSIONS = {"BROADCAST_TO": 2, "FULLY_CONNECTED": 4, "ADD": 4, "BATCH_MATMUL": 2} | dict.fromkeys(
+    ("CONV_2D", "DEPTHWISE_CONV_2D"), 3
+)  # fmt: skip
+
+
+class Net:
+    """A subgraph that grows: `op` adds an operator with one result and returns the number of that."""
+
+    def __init__(self, seed: int = 5) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.tensors: list[dict[str, Any]] = []
+        self.operators: list[dict[str, Any]] = []
+        self.inputs: list[int] = []
+
+    def tensor(
+        self, shape: Sequence[int], kind: str = "float32", *, data: np.ndarray | None = None, name: str = "",
+        scale: Sequence[float] = (), zero: Sequence[int] = (), axis: int = 0, variable: bool = False,
+    ) -> int:  # fmt: skip
+        self.tensors.append({
+            "shape": [*shape], "kind": kind, "data": data, "name": name or f"t{len(self.tensors)}", "scale": [*scale],
+            "zero": [*zero] or [0] * len(scale), "axis": axis, "variable": variable,
+        })  # fmt: skip
+        return len(self.tensors) - 1
+
+    def input(self, *shape: int, kind: str = "float32", name: str = "x", scale: float = 0, zero: int = 0) -> int:
+        self.inputs.append(
+            self.tensor(shape, kind, name=name, scale=[scale] if scale else [], zero=[zero] if scale else [])
+        )
+        return self.inputs[-1]
+
+    def const(self, value: object, kind: str = "int32", **more: Any) -> int:
+        data = np.asarray(value, kind)
+        return self.tensor(data.shape, kind, data=data, **more)
+
+    def weight(self, *shape: int) -> int:
+        spread = 1 / np.sqrt(max(1, np.prod(shape) / max(shape)))
+        return self.const(self.rng.normal(scale=spread, size=shape), "float32")
+
+    def shape(self, number: int) -> list[int]:
+        return list(self.tensors[number]["shape"])
+
+    def many(self, op: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
+        self.operators.append({"op": op, "inputs": [*inputs], "outputs": [*outputs], "options": options})
+
+    def op(
+        self, op: str, *inputs: int, shape: Sequence[int] | None = None, kind: str = "", scale: float = 0,
+        zero: int = 0, **options: Any,
+    ) -> int:  # fmt: skip
+        """`shape`, `kind`: those of the first input, if not stated."""
+        first = self.tensors[inputs[0]]
+        made = self.tensor(
+            first["shape"] if shape is None else shape, kind or first["kind"], scale=[scale] if scale else [],
+            zero=[zero] if scale else [],
+        )  # fmt: skip
+        self.many(op, inputs, [made], **options)
+        return made
+
+    # ---- networks ----------------------------------------------------------------------------------------------------
+
+    def conv(
+        self, x: int, filters: int, kernel: int = 1, *, stride: int = 1, padding: int = SAME, act: int = NONE,
+        deep: bool = False, bias: bool = True, dilation: int = 1,
+    ) -> int:  # fmt: skip
+        """A convolution of real numbers, or of integers with a scale for every filter where its input has one."""
+        batch, rows, columns, channels = self.shape(x)
+        shape = (1, kernel, kernel, filters) if deep else (filters, kernel, kernel, channels)
+        reach = (kernel - 1) * dilation + 1
+        made = [-(-n // stride) if padding == SAME else (n - reach) // stride + 1 for n in (rows, columns)]
+        weights = self.rng.normal(scale=(reach * reach * (1 if deep else channels)) ** -0.5, size=shape)
+        options: dict[str, Any] = {
+            "Padding": padding, "StrideH": stride, "StrideW": stride, "FusedActivationFunction": act,
+            "DilationHFactor": dilation, "DilationWFactor": dilation, **({"DepthMultiplier": 1} if deep else {}),
+        }  # fmt: skip
+        op = "DEPTHWISE_CONV_2D" if deep else "CONV_2D"
+        out = (batch, *made, filters)
+        if not self.tensors[x]["scale"]:
+            read = [x, self.const(weights, "float32"), *([self.weight(filters)] if bias else [])]
+            return self.op(op, *read, shape=out, **options)
+        return self._integers(op, x, weights, 3 if deep else 0, out, options)
+
+    def dense(self, x: int, filters: int, *, act: int = NONE) -> int:
+        channels = self.shape(x)[-1]
+        rows = int(np.prod(self.shape(x))) // channels
+        weights = self.rng.normal(scale=channels**-0.5, size=(filters, channels))
+        options = {"FusedActivationFunction": act}
+        if not self.tensors[x]["scale"]:
+            read = x, self.const(weights, "float32"), self.weight(filters)
+            return self.op("FULLY_CONNECTED", *read, shape=(rows, filters), **options)
+        return self._integers("FULLY_CONNECTED", x, weights, None, (rows, filters), options)
+
+    def _integers(
+        self, op: str, x: int, weights: np.ndarray, axis: int | None, out: Sequence[int], options: dict[str, Any]
+    ) -> int:  # fmt: skip
+        kind = self.tensors[x]["kind"]
+        axis = None if kind == "uint8" else axis  # one scale, as such files have
+        others = None if axis is None else tuple(k for k in range(weights.ndim) if k != axis)
+        scales = np.abs(weights).max(axis=others).reshape(-1) / 127
+        spread = scales.reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
+        held = np.rint(weights / spread).astype(np.int8 if kind != "uint8" else np.int64)
+        zero = 128 if kind == "uint8" else 0
+        w = self.const(
+            held + zero, "uint8" if kind == "uint8" else "int8", scale=scales.tolist(), zero=[zero] * len(scales),
+            axis=axis or 0,
+        )  # fmt: skip
+        sums = scales * self.tensors[x]["scale"][0]
+        biases = np.rint(self.rng.normal(scale=0.2, size=out[-1]) / sums)
+        b = self.const(biases, "int64" if kind == "int16" else "int32", scale=sums.tolist())
+        zero = {"int8": -7, "uint8": 121, "int16": 0}[kind]
+        scale = 2e-4 if kind == "int16" else 0.05
+        return self.op(op, x, w, b, shape=out, scale=scale, zero=zero, **options)
+
+
+def packed(*nets: Net, outputs: Sequence[int] = (), version: int = 3) -> bytes:
+    """The bytes of a file: subgraphs, the first one with these results (of the last operator, if none is stated)."""
+    builder = flatbuffers.Builder(1024)
+    buffers = [_buffer(builder, None)]
+    codes: list[str] = []
+    graphs = []
+    for net in nets:
+        tensors = []
+        for one in net.tensors:
+            number = 0
+            if one["data"] is not None:
+                number = len(buffers)
+                buffers.append(_buffer(builder, one["data"]))
+            tensors.append(_tensor(builder, one, number))
+        operators = []
+        for one in net.operators:
+            if one["op"] not in codes:
+                codes.append(one["op"])
+            operators.append(_operator(builder, one, codes.index(one["op"])))
+        results = outputs if outputs and net is nets[0] else net.operators[-1]["outputs"] if net.operators else []
+        fields = [
+            ("Tensors", _offsets(builder, tensors)), ("Inputs", builder.CreateNumpyVector(_int32(net.inputs))),
+            ("Outputs", builder.CreateNumpyVector(_int32(results))), ("Operators", _offsets(builder, operators)),
+            ("Name", builder.CreateString("main")),
+        ]  # fmt: skip
+        graphs.append(_table(builder, "SubGraph", fields))
+    made = []
+    for code in codes:
+        number = getattr(tflite.BuiltinOperator, code, tflite.BuiltinOperator.CUSTOM)
+        custom = [("CustomCode", builder.CreateString(code))] if number == tflite.BuiltinOperator.CUSTOM else []
+        fields = [
+            ("DeprecatedBuiltinCode", min(number, 127)),
+            ("BuiltinCode", number),
+            ("Version", VERSIONS.get(code, 1)),
+            *custom,
+        ]
+        made.append(_table(builder, "OperatorCode", fields))
+    root = _table(builder, "Model", [
+        ("Version", version), ("OperatorCodes", _offsets(builder, made)), ("Subgraphs", _offsets(builder, graphs)),
+        ("Buffers", _offsets(builder, buffers)), ("Description", builder.CreateString("certile's tests")),
+    ])  # fmt: skip
+    builder.Finish(root, b"TFL3")
+    return bytes(builder.Output())
+
+
+def _int32(numbers: Sequence[int]) -> np.ndarray:
+    return np.asarray(numbers, np.int32)
+
+
+def _offsets(builder: flatbuffers.Builder, offsets: Sequence[int]) -> int:
+    builder.StartVector(4, len(offsets), 4)
+    for one in reversed(offsets):
+        builder.PrependUOffsetTRelative(one)
+    return int(builder.EndVector())
+
+
+def _table(builder: flatbuffers.Builder, name: str, fields: Sequence[tuple[str, Any]]) -> int:
+    getattr(tflite, f"{name}Start")(builder)
+    for field, value in fields:
+        getattr(tflite, f"{name}Add{field}")(builder, value)
+    return int(getattr(tflite, f"{name}End")(builder))
+
+
+def _buffer(builder: flatbuffers.Builder, data: np.ndarray | None) -> int:
+    if data is None:
+        return _table(builder, "Buffer", [])
+    raw = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+    return _table(builder, "Buffer", [("Data", builder.CreateNumpyVector(raw))])
+
+
+def _tensor(builder: flatbuffers.Builder, one: dict[str, Any], buffer: int) -> int:
+    fields = [
+        ("Shape", builder.CreateNumpyVector(_int32(one["shape"]))), ("Type", KINDS[one["kind"]]), ("Buffer", buffer),
+        ("Name", builder.CreateString(one["name"])), ("IsVariable", one["variable"]),
+    ]  # fmt: skip
+    if one["scale"]:
+        stated = [
+            ("Scale", builder.CreateNumpyVector(np.asarray(one["scale"], np.float32))),
+            ("ZeroPoint", builder.CreateNumpyVector(np.asarray(one["zero"], np.int64))),
+            ("QuantizedDimension", one["axis"]),
+        ]  # fmt: skip
+        fields.append(("Quantization", _table(builder, "QuantizationParameters", stated)))
+    return _table(builder, "Tensor", fields)
+
+
+def _operator(builder: flatbuffers.Builder, one: dict[str, Any], code: int) -> int:
+    fields = [
+        ("OpcodeIndex", code), ("Inputs", builder.CreateNumpyVector(_int32(one["inputs"]))),
+        ("Outputs", builder.CreateNumpyVector(_int32(one["outputs"]))),
+    ]  # fmt: skip
+    name = OPTIONS.get(one["op"], "".join(part.capitalize() for part in one["op"].split("_")) + "Options")
+    kind = getattr(tflite.BuiltinOptions, name, None)
+    if kind is not None and hasattr(tflite, f"{name}Start"):
+        given = [
+            (field, builder.CreateString(value) if isinstance(value, str) else value)
+            for field, value in one["options"].items()
+        ]  # fmt: skip
+        table = _table(builder, name, given)
+        fields += [("BuiltinOptionsType", kind), ("BuiltinOptions", table)]
+    return _table(builder, "Operator", fields)
