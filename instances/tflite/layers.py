@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import tflite
@@ -116,7 +117,10 @@ def _convolved(scope: Scope, operator: Operator, order: Sequence[int], axes: str
 
 @CONVERTERS.of("TRANSPOSE_CONV")
 def _transposed(scope: Scope, operator: Operator) -> None:
-    """Weights lie as [filters, rows, columns, channels]; the sizes of the result are stated."""
+    """Weights lie as [filters, rows, columns, channels]; the sizes of the result are stated.
+
+    Of integers every phase of the result is a convolution of its own, which rounds its sums; then they are interleaved.
+    """
     w, x, y = operator.input(1), operator.input(2), operator.outputs[0]
     label, (_, *sizes, _) = scope.label(operator), scope.shape(x)
     _, *taps, _ = scope.shape(w)
@@ -131,12 +135,73 @@ def _transposed(scope: Scope, operator: Operator) -> None:
         before.append(front)
         behind.append(max(0, cut - front))
         more.append(max(0, -cut))
+    if scope.tensor(y).quantised and not any(more) and (parts := _phases(taps, strides, before, sizes, sizes_made)):
+        held = _interleaved(scope, operator, parts)
+        scope.put_stored(y, held, first=True)
+        return
     made = scope.node(
         "ConvTranspose", scope.value(x, first=True), weights_of(scope, w, (3, 0, 1, 2)),
         *bias_of(scope, operator.input(3), x, w), name=label, kernel_shape=taps, strides=strides,
         pads=before + behind, output_padding=more if any(more) else None,
     )  # fmt: skip
     scope.put(y, activated(scope, made, operator.option("FusedActivationFunction"), label), first=True)
+
+
+class _Phase(NamedTuple):
+    """Every stride-th element of a result along an axis: a convolution with some taps."""
+
+    taps: slice
+    """Those of the kernel, the last one first."""
+    before: int
+    behind: int
+    """`before`, `behind`: pads."""
+
+
+def _phases(
+    taps: Sequence[int], strides: Sequence[int], before: Sequence[int], sizes: Sequence[int], made: Sequence[int]
+) -> list[list[_Phase]] | None:
+    """The phases of a result along both axes; None where they are of unlike sizes, or one has no taps or drops pixels.
+
+    Element q * stride + a of the result takes the tap k0 + j * stride of element q + d - j of the input, for all j,
+    with k0 = (a + pad) mod stride and d = (a + pad) div stride.
+    """
+    if strides[0] != strides[1] or any(n != size * strides[0] for n, size in zip(made, sizes, strict=True)):
+        return None
+    found = list[list[_Phase]]()
+    for number, stride, pad in zip(taps, strides, before, strict=True):
+        mine = list[_Phase]()
+        for a in range(stride):
+            d, k0 = divmod(a + pad, stride)
+            last = (number - 1 - k0) // stride  # j of the last tap
+            if k0 >= number or last < d:
+                return None
+            end = k0 - stride
+            mine.append(_Phase(slice(k0 + last * stride, end if end >= 0 else None, -stride), last - d, d))
+        found.append(mine)
+    return found
+
+
+def _interleaved(scope: Scope, operator: Operator, phases: list[list[_Phase]]) -> str:
+    """The integers of a transposed convolution from those of its phases."""
+    w, x, y, label = operator.input(1), operator.input(2), operator.outputs[0], scope.label(operator)
+    source, made = scope.tensor(scope.source(w)), scope.tensor(y)
+    if source.data is None:
+        raise Untranslatable("its weights are computed")
+    parts = list[str]()
+    for row in phases[0]:
+        for column in phases[1]:
+            data = source.data[:, row.taps, column.taps].transpose(0, 3, 1, 2)
+            held = real_of(scope, source, data, 0)
+            one = scope.node(
+                "Conv", scope.value(x, first=True), held, *bias_of(scope, operator.input(3), x, w), name=label,
+                kernel_shape=data.shape[2:], pads=(row.before, column.before, row.behind, column.behind),
+            )  # fmt: skip
+            one = activated(scope, one, operator.option("FusedActivationFunction"), label)
+            parts.append(scope.rounded(one, made, f"{label}/phase"))
+    if len(parts) == 1:
+        return parts[0]
+    joined = scope.node("Concat", *parts, name=f"{label}/phases", axis=1)
+    return scope.node("DepthToSpace", joined, name=f"{label}/interleave", blocksize=len(phases[0]), mode="DCR")
 
 
 @CONVERTERS.of("FULLY_CONNECTED")

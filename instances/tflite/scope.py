@@ -293,16 +293,18 @@ class Scope:
         )  # fmt: skip
 
     def quantised(self, real: str, tensor: Tensor, axis: int) -> str:
-        """The integers of real numbers."""
+        """The integers of real numbers, by the name of the tensor that has them."""
+        self.rounded(real, tensor, tensor.name, axis)
+        self.nodes[-1].output[0] = made = self.claim(tensor.name)
+        return made
+
+    def rounded(self, real: str, tensor: Tensor, name: str, axis: int = 0) -> str:
+        """The integers of real numbers with the scales of a tensor."""
         one = tensor.scale.size == 1
         if tensor.kind not in ("int8", "uint8", "int16"):
             raise Untranslatable(f"its result is of {tensor.kind} with a scale")
         scale = self.literal(tensor.scale.reshape(()) if one else tensor.scale, f"{tensor.name}/scale")
-        self.node(
-            "QuantizeLinear", real, scale, self._zero(tensor), name=tensor.name, axis=None if one else axis
-        )  # fmt: skip
-        self.nodes[-1].output[0] = made = self.claim(tensor.name)
-        return made
+        return self.node("QuantizeLinear", real, scale, self._zero(tensor), name=name, axis=None if one else axis)
 
     def _zero(self, tensor: Tensor) -> str:
         zero = tensor.zero.astype(tensor.kind)

@@ -61,6 +61,15 @@ def of(kind: str, op: str) -> bytes:
         net.op(op, x, shape=(1, 6, 6, 8), FilterHeight=3, FilterWidth=3, StrideH=2, StrideW=2, Padding=SAME, **same)
     elif op == "MEAN":
         net.op(op, net.conv(x, 64), net.const([1, 2]), shape=(1, 64), **makes)
+    elif op == "TRANSPOSE_CONV":
+        zeros = [120] if kind == "uint8" else [0] * 4
+        held = "uint8" if kind == "uint8" else "int8"
+        w = net.const(
+            net.rng.integers(-100, 100, (4, 3, 3, 8)) + zeros[0], held, scale=[0.01] * len(zeros), zero=zeros
+        )  # fmt: skip
+        b = net.const([5, -9, 99, 0], "int64" if kind == "int16" else "int32", scale=[0.01 * scale] * len(zeros))
+        read = net.const([1, 24, 24, 4]), w, x, b
+        net.op(op, *read, shape=(1, 24, 24, 4), kind=kind, Padding=SAME, StrideH=2, StrideW=2, **makes)
     elif op == "CONCATENATION":
         net.op(op, net.op("QUANTIZE", net.conv(x, 8), **same), x, shape=(1, 12, 12, 16), Axis=3, **same)
     else:
@@ -74,9 +83,9 @@ def of(kind: str, op: str) -> bytes:
 
 EXACT = (
     "CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "SUB", "MUL", "MAXIMUM", "AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN",
-    "CONCATENATION", "QUANTIZE", "RELU", "LEAKY_RELU", "PRELU",
+    "CONCATENATION", "QUANTIZE", "RELU", "LEAKY_RELU", "PRELU", "TRANSPOSE_CONV",
 )  # fmt: skip
-INT16 = ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "AVERAGE_POOL_2D", "CONCATENATION")
+INT16 = ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "AVERAGE_POOL_2D", "CONCATENATION", "TRANSPOSE_CONV")
 
 
 @pytest.mark.slow
