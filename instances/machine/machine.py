@@ -41,9 +41,10 @@ Buffer = Annotated[
 _NONE = Transfer()
 
 
-class Compute(Frozen):
+class Compute(Sparse):
     """How long a tile computes."""
 
+    LEFT_OUT: ClassVar = frozenset(("pixels",))
     model: Literal["none", "tile", "array"] = "none"
     """"none": no time. "tile": ``T_N*T_M*ceil(T_R*T_C*K*K / macs_per_cycle)`` cycles of the nominal tile (TSO Eq. 7).
     "array": `rows` output channels x `cols` input channels a cycle, rounded up on the true tile.
@@ -57,6 +58,8 @@ class Compute(Frozen):
     cols: PositiveInt = 1
     """With model "array": input channels in a cycle. Layers with one channel per group spread their groups over them.
     """
+    pixels: PositiveInt = 1
+    """With model "array": pixels that are computed side by side; `cycle_ticks` is the share of one of them."""
 
 
 Level = Annotated[
@@ -102,13 +105,15 @@ class Machine(Sparse):
 
     LEFT_OUT: ClassVar = frozenset((
         "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-        "homes", "channels", "platform", "requantise",
+        "homes", "channels", "platform", "requantise", "family",
     ))  # fmt: skip
 
     name: str = Field(min_length=1)
     """What the machine is called in tables and plans."""
     description: str = ""
     """One line for ``certile list machines``."""
+    family: str = ""
+    """Machines that belong together in ``certile machines``: Ethos-U, PULP, papers, ..."""
     problem: MeantFor = "tiling"
     """The problem that ``certile solve`` decides if ``--problem`` says nothing."""
     tick_ps: PositiveInt

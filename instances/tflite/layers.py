@@ -99,7 +99,8 @@ def _conv_3d(scope: Scope, operator: Operator) -> None:
 
 def _convolved(scope: Scope, operator: Operator, order: Sequence[int], axes: str, *, deep: bool = False) -> None:
     """A convolution along some axes, whose weights have those in `order` as filters, channels of a group, and taps."""
-    x, w, y, label = operator.input(0), operator.input(1), operator.outputs[0], scope.label(operator)
+    x, around = scope.padded.get(operator.input(0), (operator.input(0), ()))
+    w, y, label = operator.input(1), operator.outputs[0], scope.label(operator)
     strides = [operator.option(f"Stride{axis}") for axis in axes]
     dilations = [operator.option(f"Dilation{axis}Factor") for axis in axes]
     _positive((*strides, *dilations), "strides and dilations")
@@ -110,7 +111,8 @@ def _convolved(scope: Scope, operator: Operator, order: Sequence[int], axes: str
     made = scope.node(
         "Conv", scope.value(x, first=True), weights_of(scope, w, order), *bias_of(scope, operator.input(2), x, w),
         name=label, kernel_shape=taps, strides=strides, dilations=dilations,
-        group=channels if deep else channels // each, pads=_pads(scope, operator, sizes, taps, strides, dilations),
+        group=channels if deep else channels // each,
+        pads=around or _pads(scope, operator, sizes, taps, strides, dilations),
     )  # fmt: skip
     scope.put(y, activated(scope, made, operator.option("FusedActivationFunction"), label), first=True)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+import tflite
 
 from instances.tflite.model import Operator
 from instances.tflite.pointwise import activated
@@ -200,6 +201,9 @@ def _pad(scope: Scope, operator: Operator) -> None:
     x, y, label = operator.input(0), operator.outputs[0], scope.label(operator)
     rank = len(scope.shape(x))
     pads = scope.numbers(operator.input(1), "pads")
+    if operator.name == "PAD" and _around_windows(scope, x, y, pads):
+        scope.padded[y] = x, (pads[2], pads[4], pads[3], pads[5])
+        return
     first = scope.is_first((x,), rank)
     order = channels_first(rank) if first else range(rank)
     both = [pads[2 * k] for k in order] + [pads[2 * k + 1] for k in order]
@@ -214,6 +218,19 @@ def _pad(scope: Scope, operator: Operator) -> None:
     elif operator.name == "PADV2":
         beyond.append(scope.value(operator.input(2)))
     scope.put(y, scope.node("Pad", value, scope.literal(both), *beyond, name=label, mode=mode), first=first)
+
+
+def _around_windows(scope: Scope, x: int, y: int, pads: Sequence[int]) -> bool:
+    """Whether zeros around rows and columns are read by the windows of convolutions alone, which have none."""
+    readers = scope.readers(y)
+    if len(pads) != 8 or any(pads[:2]) or any(pads[6:]) or min(pads) < 0 or not _same_scale(scope, x, y):
+        return False
+    windows = ("CONV_2D", "DEPTHWISE_CONV_2D")
+    return bool(readers) and all(
+        one.name in windows and not one.custom and one.inputs.count(y) == 1 and one.input(0) == y
+        and one.option("Padding") == tflite.Padding.VALID
+        for one in readers or ()
+    )  # fmt: skip
 
 
 @CONVERTERS.of("TILE", "BROADCAST_TO")

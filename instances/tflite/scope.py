@@ -76,6 +76,8 @@ class Scope:
     """Name of a variable -> the tensor that it holds."""
     fed: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Name of a variable, or of a tensor that stays -> the input that it is, and a tensor like it."""
+    padded: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    """Tensor that convolutions read as another one with zeros around it -> that, and pads of rows and columns."""
     turned: set[str] = field(default_factory=set)
     _held: dict[tuple[int, bool], str] = field(default_factory=dict)
     _real: dict[tuple[int, bool], str] = field(default_factory=dict)
@@ -101,6 +103,12 @@ class Scope:
         """What an operator is called: TFLite names its results alone, each by all that was fused into it."""
         name = self.tensor(operator.outputs[0]).name if operator.outputs else ""
         return name.split(";")[0] or operator.name.lower()
+
+    def readers(self, number: int) -> list[Operator] | None:
+        """The operators that read a tensor; None for a result of the model."""
+        if number in self.graph.outputs:
+            return None
+        return [one for one in self.graph.operators if number in one.inputs]
 
     def constant(self, number: int) -> np.ndarray | None:
         """The elements of a constant as the file has them; None if it is computed or not given."""

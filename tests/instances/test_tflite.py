@@ -194,6 +194,16 @@ def _prelu(net: Net) -> None:
     net.op("PRELU", x, net.const(np.abs(net.rng.normal(size=(1, 1, 6))), "float32"))
 
 
+def _padded(net: Net, *, pooled: bool = False) -> None:
+    """Zeros around a map that two convolutions read, and maybe a pooling."""
+    x = net.op("PAD", net.input(1, 6, 6, 3), net.const([[0, 0], [1, 2], [0, 1], [0, 0]]), shape=(1, 9, 7, 3))
+    parts = [net.conv(x, 4, 3, stride=2, padding=VALID), net.conv(x, 3, 3, stride=2, padding=VALID, deep=True)]
+    if pooled:
+        options = {"FilterHeight": 3, "FilterWidth": 3, "StrideH": 2, "StrideW": 2, "Padding": VALID}
+        parts.append(net.op("MAX_POOL_2D", x, shape=(1, 4, 3, 3), **options))
+    net.op("CONCATENATION", *parts, shape=(1, 4, 3, 7 + 3 * pooled), Axis=3)
+
+
 def _select(net: Net) -> None:
     x = net.conv(net.input(1, 4, 5, 3), 3)
     seen = net.op("GREATER", x, net.const(0.0, "float32"), kind="bool")
@@ -307,6 +317,7 @@ CASES: dict[str, Maker] = {
     "CONV_3D": _three_axes, "PRELU": _prelu, "SELECT_V2": _select, "SVDF": _svdf,
     "SVDF-1": lambda net: _svdf(net, 1), "LSTM": _lstm, "LSTM-major": lambda net: _lstm(net, major=True), "RNN": _rnn,
     "dilated": lambda net: net.conv(net.input(1, 9, 9, 3), 4, 3, dilation=2, padding=SAME),
+    "padded": _padded, "padded-pooled": lambda net: _padded(net, pooled=True),
     "strided": lambda net: net.conv(net.input(1, 8, 9, 3), 4, 5, stride=3, padding=SAME),
 }  # fmt: skip
 
@@ -447,6 +458,14 @@ def test_macs_and_weights_counted_from_the_tensors(name: str) -> None:
     data = made(CASES[name])
     found = _network(data)
     assert (found.macs, found.parameters) == _counted(data)
+
+
+def test_zeros_around_windows_are_pads_of_the_convolutions() -> None:
+    """Layers read the map as it is; where others read the zeros, too, they are there."""
+    plain, pooled = (_network(made(CASES[name])) for name in ("padded", "padded-pooled"))
+    assert [o.op for o in plain.operators] == ["input", "conv", "conv", "concat"]
+    assert {(one.pad_top, one.pad_left) for one in plain.layers} == {(1, 0)}
+    assert "reshape" in [o.op for o in pooled.operators]
 
 
 def test_the_onnx_twin_has_the_same_layers(tmp_path: Path) -> None:
