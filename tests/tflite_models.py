@@ -9,6 +9,9 @@ import flatbuffers
 import numpy as np
 import tflite
 
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Pool, Reshape
+
 KINDS = {
     "float32": tflite.TensorType.FLOAT32, "float16": tflite.TensorType.FLOAT16, "int32": tflite.TensorType.INT32,
     "int64": tflite.TensorType.INT64, "uint8": tflite.TensorType.UINT8, "int8": tflite.TensorType.INT8,
@@ -137,6 +140,68 @@ class Net:
         zero = {"int8": -7, "uint8": 121, "int16": 0}[kind]
         scale = 2e-4 if kind == "int16" else 0.05
         return self.op(op, x, w, b, shape=out, scale=scale, zero=zero, **options)
+
+
+#: Scale and zero point of every map of `of_network`.
+_MAPS = {"scale": 0.05, "zero": -7}
+
+
+def of_network(network: Network) -> bytes:
+    """A network of convolutions, sums, poolings and joined maps with random int8 weights, as TFLite's converter has it.
+
+    Functions are fused into the layer before, pads that stride and window do not imply are an operator.
+    """
+    net, made = Net(), dict[str, int]()
+    for one in network.operators:
+        source = made[one.inputs[0]] if one.inputs else -1
+        shape = [one.shape[k] for k in (0, 2, 3, 1)] if len(one.shape) == 4 else list(one.shape)
+        if isinstance(one, Input):
+            made[one.name] = net.input(*shape, kind="int8", name=one.name, **_MAPS)
+        elif isinstance(one, Conv):
+            made[one.name] = _convolved(net, one, source)
+        elif isinstance(one, Pool):
+            sizes = net.shape(source)[1:3] if one.fn == "global_avg" else one.kernel
+            windows = dict(zip(("FilterHeight", "FilterWidth"), sizes, strict=True))
+            steps = dict(zip(("StrideH", "StrideW"), one.stride, strict=True))
+            kind = "MAX_POOL_2D" if one.fn == "max" else "AVERAGE_POOL_2D"
+            valid = [(n - k) // s + 1 for n, k, s in zip(net.shape(source)[1:3], sizes, one.stride, strict=True)]
+            padding = VALID if valid == shape[1:3] else SAME
+            made[one.name] = net.op(kind, source, shape=shape, Padding=padding, **windows, **steps, **_MAPS)
+        elif isinstance(one, Concat):
+            made[one.name] = net.op("CONCATENATION", *(made[x] for x in one.inputs), shape=shape, Axis=3, **_MAPS)
+        elif isinstance(one, MatMul):
+            made[one.name] = net.dense(source, one.out_features)
+        elif isinstance(one, Eltwise) and one.fn in ("relu", "relu6"):
+            net.operators[-1]["options"]["FusedActivationFunction"] = RELU if one.fn == "relu" else RELU6
+            made[one.name] = source
+        elif isinstance(one, Eltwise) and one.fn == "add":
+            made[one.name] = net.op("ADD", *(made[x] for x in one.inputs), shape=shape, **_MAPS)
+        elif isinstance(one, Eltwise) and one.fn == "softmax":
+            made[one.name] = net.op("SOFTMAX", source, shape=shape, scale=1 / 256, zero=-128, Beta=1.0)
+        elif isinstance(one, Reshape) and one.fn == "reshape":
+            made[one.name] = net.op("RESHAPE", source, net.const(shape), shape=shape, **_MAPS)
+        else:
+            raise NotImplementedError(one)
+    return packed(net)
+
+
+def _convolved(net: Net, one: Conv, x: int) -> int:
+    """A convolution of `of_network`."""
+    _, rows, columns, channels = net.shape(x)
+    same = [
+        max(0, (-(-n // s) - 1) * s + k - n) for n, s, k in zip((rows, columns), one.stride, one.kernel, strict=True)
+    ]
+    top, left, bottom, right = one.pad
+    padding = VALID
+    if [(top, bottom), (left, right)] == [(n // 2, n - n // 2) for n in same] and any(one.pad):
+        padding = SAME
+    elif any(one.pad):
+        pads, shape = [[0, 0], [top, bottom], [left, right], [0, 0]], (1, rows + top + bottom, columns + left + right)
+        x = net.op("PAD", x, net.const(pads), shape=(*shape, channels), **_MAPS)
+    deep = one.groups > 1
+    y = net.conv(x, one.filters, one.kernel[0], stride=one.stride[0], padding=padding, deep=deep)
+    net.tensors[y].update(scale=[_MAPS["scale"]], zero=[_MAPS["zero"]])
+    return y
 
 
 def packed(*nets: Net, outputs: Sequence[int] = (), version: int = 3) -> bytes:

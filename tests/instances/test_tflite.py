@@ -17,7 +17,7 @@ from instances.tflite.model import TfliteFile
 from instances.tflite.scope import OPAQUE
 from instances.tflite.translate import CONVERTERS, Translated, translate
 from tests.onnx_models import Net as OnnxNet
-from tests.tflite_models import NONE, RELU, RELU6, SAME, VALID, Net, packed
+from tests.tflite_models import NONE, RELU, RELU6, SAME, VALID, Net, of_network, packed
 
 Maker = Callable[[Net], object]
 
@@ -487,6 +487,20 @@ def test_the_onnx_twin_has_the_same_layers(tmp_path: Path) -> None:
     plain = [[layer.model_copy(update={"name": ""}) for layer in one.layers] for one in (found, twin)]
     assert plain[0] == plain[1]
     assert [o.op for o in found.operators] == [o.op for o in twin.operators]
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", *(pytest.param(name, marks=pytest.mark.slow(1)) for name in (
+    "mobilenet_v1", "efficientnet_lite0", "fd_mobilenet", "squeezenet1_1", "vgg16"
+))])  # fmt: skip
+def test_bundled_networks_have_the_same_layers_as_tflite(name: str) -> None:
+    """Quantised, functions fused, pads of their own: equal layers, so equal plans; MACs counted from the tensors."""
+    network = load_network(name)
+    data = of_network(network)
+    found = _network(data)
+    plain = [[layer.model_copy(update={"name": ""}) for layer in one.layers] for one in (found, network)]
+    assert plain[0] == plain[1]
+    assert found.macs == network.macs == _counted(data)[0]
+    assert (found.map_type, found.weight_type, found.opaque) == ("int8", "int8", ())
 
 
 # --- variables --------------------------------------------------------------------------------------------------------
