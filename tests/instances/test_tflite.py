@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
+from formulations.compulsory import input_bytes, result_bytes, weight_bytes
 from instances.errors import InputError
-from instances.load import load_network
+from instances.load import load_machine, load_network
 from instances.network.network import Network
-from instances.tflite.model import TfliteFile
+from instances.network.stores import stores
+from instances.tflite.model import Subgraph, TfliteFile
 from instances.tflite.scope import OPAQUE
 from instances.tflite.translate import CONVERTERS, Translated, translate
 from tests.onnx_models import Net as OnnxNet
@@ -436,28 +439,130 @@ def _network(data: bytes) -> Network:
         return load_network(path)
 
 
+def streaming(kind: str = "float32") -> bytes:
+    """Frames of a call behind those of the calls before, as converters write it: a variable and what it begins with."""
+    scale = {"scale": 0.05, "zero": -3} if kind == "int8" else {}
+    begin, net = Net(), Net()
+    held = begin.tensor((), "resource", name="handle")
+    begin.many("VAR_HANDLE", [], [held], SharedName="frames")
+    lists = {key: [value] for key, value in scale.items()}
+    begin.many("ASSIGN_VARIABLE", [held, begin.const(np.full((1, 2, 1, 4), -3 if scale else 0), kind, **lists)], [])
+    net.many("CALL_ONCE", [], [], InitSubgraphIndex=1)
+    x, variable = net.input(1, 1, 1, 4, kind=kind, **scale), net.tensor((), "resource", name="handle")
+    net.many("VAR_HANDLE", [], [variable], SharedName="frames")
+    old = net.tensor((1, 2, 1, 4), kind, **lists)
+    net.many("READ_VARIABLE", [variable], [old])
+    every = net.op("CONCATENATION", old, x, shape=(1, 3, 1, 4), kind=kind, Axis=1, **scale)
+    read = (net.const(one) for one in ([0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]))
+    last = net.op("STRIDED_SLICE", every, *read, shape=(1, 2, 1, 4), BeginMask=13, EndMask=15, **scale)
+    net.many("ASSIGN_VARIABLE", [variable, last], [])
+    net.dense(net.op("RESHAPE", every, net.const([1, 12]), shape=(1, 12), **scale), 5)
+    made = net.operators[-1]["outputs"]
+    return packed(net, begin, outputs=made)
+
+
 # --- counts -----------------------------------------------------------------------------------------------------------
 
 
 def _counted(data: bytes) -> tuple[int, int]:
     """MACs and weights (biases, too) of a file, from the shapes of its tensors alone."""
     graph = TfliteFile(data, "x").subgraphs[0]
-    macs = weights = 0
+    macs, tensors = 0, set[int]()
     for one in graph.operators:
-        if one.name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
-            shapes = [graph.tensors[k].shape for k in (one.outputs[0], *one.inputs[1:]) if k >= 0]
-            made, held = shapes[0], shapes[1]
-            taps = np.prod(held[1:-1] if one.name == "DEPTHWISE_CONV_2D" else held[1:])
-            macs += int(np.prod(made) * taps)
-            weights += sum(int(np.prod(shape)) for shape in shapes[1:])
-    return macs, weights
+        shapes = {k: graph.tensors[k].shape for k in (*one.inputs, *one.outputs) if k >= 0}
+        elements = {k: int(np.prod(shape)) for k, shape in shapes.items()}
+        held = shapes[one.inputs[1]] if len(one.inputs) > 1 else ()
+        match one.name:
+            case "CONV_2D" | "FULLY_CONNECTED":
+                macs += elements[one.outputs[0]] * int(np.prod(held[1:]))
+            case "DEPTHWISE_CONV_2D":
+                macs += elements[one.outputs[0]] * int(np.prod(held[:-1]))
+            case "CONV_3D":
+                macs += elements[one.outputs[0]] * int(np.prod(held[:-1]))
+            case "TRANSPOSE_CONV":  # every element of the input is multiplied by all that its channel has
+                macs += elements[one.inputs[2]] * elements[one.inputs[1]] // held[-1]
+            case "BATCH_MATMUL":
+                macs += elements[one.outputs[0]] * shapes[one.inputs[0]][-1]
+            case _:
+                continue
+        behind = 1 if one.name != "TRANSPOSE_CONV" else 3
+        if graph.tensors[one.inputs[1]].data is not None or one.name != "BATCH_MATMUL":
+            tensors |= {k for k in (one.inputs[1], *one.inputs[behind + 1 : behind + 2], *one.inputs[3:]) if k >= 0}
+    return macs, sum(int(np.prod(graph.tensors[k].shape)) for k in tensors if one_of(graph.tensors[k].kind))
 
 
-@pytest.mark.parametrize("name", ["block", "flattened", "anchors", "dilated", "strided"])
+def one_of(kind: str) -> bool:
+    """Whether a tensor holds numbers."""
+    return kind not in ("resource", "variant", "string")
+
+
+NETWORKS: dict[str, Callable[[], bytes]] = {
+    **{name: partial(made, CASES[name]) for name in (
+        "block", "flattened", "anchors", "dilated", "strided", "padded", "padded-pooled", "CONV_3D", "attention",
+        "halves", "SELECT_V2", "GATHER", "SPLIT", "DEPTH_TO_SPACE", "SPACE_TO_BATCH_ND",
+        *(f"TRANSPOSE_CONV-{padding}-{stride}" for padding in (SAME, VALID) for stride in (1, 2, 3)),
+    )},
+    **{kind: partial(made, _whole(kind)) for kind in ("int8", "uint8", "int16")},
+    "streaming": partial(streaming, "int8"), "streaming-float": streaming,
+    **{name: partial(lambda name: of_network(load_network(name)), name) for name in (
+        "mobilenet_v1_025", "fd_mobilenet", "squeezenet1_1", "mobilenet_v2",
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETWORKS)
 def test_macs_and_weights_counted_from_the_tensors(name: str) -> None:
-    data = made(CASES[name])
+    """30 files; what stays on chip between calls is no weight."""
+    data = NETWORKS[name]()
     found = _network(data)
     assert (found.macs, found.parameters) == _counted(data)
+
+
+@pytest.mark.parametrize("name", [*(key for key in NETWORKS if not key.startswith(("TRANSPOSE", "CONV_3D")))])
+def test_compulsory_bytes_counted_from_the_tensors(name: str) -> None:
+    """Weights and results once, and of inputs the rows and columns that some window reads; a byte an element."""
+    data = NETWORKS[name]()
+    found, graph = stores(_network(data)), TfliteFile(data, "x").subgraphs[0]
+    machine = load_machine("scratchpad_64k")
+    assert weight_bytes(found, machine) == _counted(data)[1] - _biases(graph)
+    if not any(one.name == "CALL_ONCE" for one in graph.operators) and name not in ("GATHER", "SPLIT", "attention"):
+        assert result_bytes(found, machine) == sum(int(np.prod(graph.tensors[k].shape)) for k in graph.outputs)
+        assert input_bytes(found, machine) == _read(graph)
+
+
+def _biases(graph: Subgraph) -> int:
+    """Elements of all biases: `bias_bytes` is 0."""
+    read = {one.input(3 if one.name == "TRANSPOSE_CONV" else 2) for one in graph.operators if one.name in _BIASED}
+    return sum(int(np.prod(graph.tensors[k].shape)) for k in read if k >= 0)
+
+
+_BIASED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
+
+
+def _read(graph: Subgraph) -> int:
+    """Elements of the input that windows of convolutions and poolings read, or all."""
+    (x,) = graph.inputs
+    shape = graph.tensors[x].shape
+    padded = {one.outputs[0]: one for one in graph.operators if one.name == "PAD" and one.inputs[0] == x}
+    seen = np.zeros(shape[1:-1], np.bool_)
+    for one in graph.operators:
+        if one.name in ("CONV_2D", "DEPTHWISE_CONV_2D") and one.inputs[0] in (x, *padded):
+            made, held = graph.tensors[one.outputs[0]].shape, graph.tensors[one.inputs[1]].shape
+            around = graph.tensors[padded[one.inputs[0]].inputs[1]].data if one.inputs[0] in padded else None
+            axes = []
+            for k, axis in enumerate("HW"):
+                step, gap = one.option(f"Stride{axis}"), one.option(f"Dilation{axis}Factor")
+                taps, size = held[1 + k], shape[1 + k]
+                whole = max(0, (-(-size // step) - 1) * step + (taps - 1) * gap + 1 - size)
+                pad = (
+                    int(around[1 + k, 0]) if around is not None else 0 if one.option("Padding") == VALID else whole // 2
+                )
+                at = np.arange(made[1 + k])[:, None] * step + np.arange(taps) * gap - pad
+                axes.append(np.unique(at[(at >= 0) & (at < size)]))
+            seen[np.ix_(*axes)] = True
+        elif (x in one.inputs and one.name != "PAD") or (one.inputs and one.inputs[0] in padded):
+            seen[:] = True
+    return int(seen.sum()) * shape[0] * shape[-1] if seen.ndim else int(np.prod(shape))
 
 
 def test_zeros_around_windows_are_pads_of_the_convolutions() -> None:
@@ -504,30 +609,6 @@ def test_bundled_networks_have_the_same_layers_as_tflite(name: str) -> None:
 
 
 # --- variables --------------------------------------------------------------------------------------------------------
-
-
-def streaming(kind: str = "float32") -> bytes:
-    """Frames of a call behind those of the calls before, as converters write it: a variable and what it begins with."""
-    scale = {"scale": 0.05, "zero": -3} if kind == "int8" else {}
-    begin, net = Net(), Net()
-    held = begin.tensor((), "resource", name="handle")
-    begin.many("VAR_HANDLE", [], [held], SharedName="frames")
-    lists = {key: [value] for key, value in scale.items()}
-    begin.many("ASSIGN_VARIABLE", [held, begin.const(np.full((1, 2, 1, 4), -3 if scale else 0), kind, **lists)], [])
-    net.many("CALL_ONCE", [], [], InitSubgraphIndex=1)
-    x, variable = net.input(1, 1, 1, 4, kind=kind, **scale), net.tensor((), "resource", name="handle")
-    net.many("VAR_HANDLE", [], [variable], SharedName="frames")
-    old = net.tensor((1, 2, 1, 4), kind, **lists)
-    net.many("READ_VARIABLE", [variable], [old])
-    every = net.op("CONCATENATION", old, x, shape=(1, 3, 1, 4), kind=kind, Axis=1, **scale)
-    read = (net.const(one) for one in ([0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]))
-    last = net.op("STRIDED_SLICE", every, *read, shape=(1, 2, 1, 4), BeginMask=13, EndMask=15, **scale)
-    net.many("ASSIGN_VARIABLE", [variable, last], [])
-    net.conv(every, 5, 3, padding=VALID) if not scale else net.dense(
-        net.op("RESHAPE", every, net.const([1, 12]), shape=(1, 12), **scale), 5
-    )
-    made = net.operators[-1]["outputs"]
-    return packed(net, begin, outputs=made)
 
 
 def test_variables_are_states_that_begin_as_the_file_says() -> None:
