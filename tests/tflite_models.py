@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import flatbuffers
 import numpy as np
 import tflite
 
+from instances.load import load_network
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Pool, Reshape
 
@@ -304,3 +307,13 @@ def _operator(builder: flatbuffers.Builder, one: dict[str, Any], code: int) -> i
         table = _table(builder, name, given)
         fields += [("BuiltinOptionsType", kind), ("BuiltinOptions", table)]
     return _table(builder, "Operator", fields)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write bundled networks as int8 TFLite files with random weights: ``python -m tests.tflite_models NAME ... ``."""
+    for name in arguments:
+        Path(f"{name}.tflite").write_bytes(of_network(load_network(name)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
