@@ -40,6 +40,12 @@ def weights_of(scope: Scope, number: int, order: Sequence[int], shape: Sequence[
     Raises Untranslatable for weights that are computed.
     """
     source = scope.source(number)
+    key = source, tuple(order), tuple(shape or ())
+    return scope.once(key, lambda: _ordered(scope, source, order, shape))
+
+
+def _ordered(scope: Scope, source: int, order: Sequence[int], shape: Sequence[int] | None) -> str:
+    """Such weights, made anew."""
     tensor = scope.tensor(source)
     if tensor.data is None:
         raise Untranslatable("its weights are computed")
@@ -222,7 +228,8 @@ def _fully_connected(scope: Scope, operator: Operator) -> None:
         value, sizes = flat  # channels first: the weights follow
         tensor = scope.tensor(scope.source(w))
         data = np.moveaxis(held.reshape(filters, *sizes), -1, 1).reshape(filters, channels)
-        weights = real_of(scope, tensor, data, tensor.axis)
+        key = scope.source(w), sizes, ("flat",)
+        weights = scope.once(key, lambda: real_of(scope, tensor, data, tensor.axis))
     else:
         weights = weights_of(scope, w, (0, 1)) if held is not None else scope.value(w)
         value = scope.value(x)

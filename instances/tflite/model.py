@@ -33,6 +33,8 @@ _KINDS = {
 _OTHERS = {
     tflite.TensorType.STRING: "string", tflite.TensorType.RESOURCE: "resource", tflite.TensorType.VARIANT: "variant",
 }  # fmt: skip
+#: The most axes and elements of a tensor: more would fill a memory before anything is said.
+MOST_AXES, MOST_ELEMENTS = 8, 2**27
 #: What decoding raises for a wrong offset, length, or table.
 FAULTS = (
     struct.error, IndexError, ValueError, TypeError, KeyError, OverflowError, AttributeError, MemoryError,
@@ -134,8 +136,8 @@ class TfliteFile:
         operators = tuple(self._operator(graph.Operators(k)) for k in range(graph.OperatorsLength()))
         ends = _numbers(graph.InputsAsNumpy()), _numbers(graph.OutputsAsNumpy())
         made = Subgraph(_text(graph.Name()), tensors, *ends, operators)
-        for name, used in _used(made):
-            if wrong := [k for k in used if not -1 <= k < len(tensors)]:
+        for name, used, least in _used(made):
+            if wrong := [k for k in used if not least <= k < len(tensors)]:
                 raise InputError(f"{self.where}: {name} names tensor {wrong[0]} of {len(tensors)}")
         return made
 
@@ -156,7 +158,10 @@ class TfliteFile:
             raise InputError(f"{where} has element type {made.Type()}, which is not known")
         shape = _numbers(made.ShapeAsNumpy())
         if any(size < 0 for size in shape):
-            raise InputError(f"{where} has a negative size in its shape {shape}")
+            raise InputError(f"{where} has a negative size in its shape {shape[:MOST_AXES]}")
+        if len(shape) > MOST_AXES or prod(shape) > MOST_ELEMENTS:
+            most = f"{MOST_AXES} axes and {MOST_ELEMENTS:,} elements are read"
+            raise InputError(f"{where} has {len(shape)} axes and {prod(shape):.3g} elements: at most {most}")
         scale, zero, axis = np.zeros(0, np.float32), np.zeros(0, np.int64), 0
         if (stated := made.Quantization()) is not None and stated.ScaleLength():
             scale, axis = np.array(stated.ScaleAsNumpy(), np.float32), int(stated.QuantizedDimension())
@@ -166,6 +171,9 @@ class TfliteFile:
                 raise InputError(f"{where} of {list(shape)} has {scale.size} scales along axis {axis}")
             if zero.shape != scale.shape or not (np.isfinite(scale).all() and (scale > 0).all()):
                 raise InputError(f"{where}: scales are positive, and have a zero point each")
+            limits = np.iinfo(kind) if np.dtype(kind).kind in "iu" else None
+            if limits and not limits.min <= zero.min() <= zero.max() <= limits.max:
+                raise InputError(f"{where} of {kind} has zero points from {zero.min()} to {zero.max()}")
         data = self._constant(made, shape, kind, where)
         return Tensor(name, shape, kind, data, scale, zero, axis, bool(made.IsVariable()))
 
@@ -173,6 +181,8 @@ class TfliteFile:
         """What the buffer of a tensor holds; None for one that is computed, or fed."""
         if not (0 < made.Buffer() < self._model.BuffersLength()):
             return None
+        if 0 in shape and kind in _KINDS.values() and not made.IsVariable():
+            return np.zeros(shape, kind)
         buffer = self._model.Buffers(made.Buffer())
         begin, size = buffer.Offset(), buffer.Size()
         if begin > 1:  # behind the tables, in files of more than 2 GiB
@@ -200,11 +210,13 @@ def is_tflite(data: bytes) -> bool:
     return data[4:8] == MAGIC
 
 
-def _used(graph: Subgraph) -> Iterator[tuple[str, tuple[int, ...]]]:
-    yield "its inputs", graph.inputs
-    yield "its results", graph.outputs
+def _used(graph: Subgraph) -> Iterator[tuple[str, tuple[int, ...], int]]:
+    """Tensors that are named, and the least number: -1 stands for an input of an operator that is not given."""
+    yield "its inputs", graph.inputs, 0
+    yield "its results", graph.outputs, 0
     for k, operator in enumerate(graph.operators):
-        yield f"operator {k} ({operator.name})", (*operator.inputs, *operator.outputs)
+        yield f"operator {k} ({operator.name})", operator.inputs, -1
+        yield f"operator {k} ({operator.name})", operator.outputs, 0
 
 
 def _options(made: Any) -> Any:
@@ -257,7 +269,12 @@ def _dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Any) -> np.ndar
         else:
             segments = _vector(level.ArraySegmentsType(), level.ArraySegments())
             index = _vector(level.ArrayIndicesType(), level.ArrayIndices())
-            paths = np.column_stack([np.repeat(paths, np.diff(segments), axis=0), index])
+            counts = np.diff(segments)
+            if len(counts) != len(paths) or (counts < 0).any() or counts.sum() != len(index):
+                raise ValueError("segments of its levels do not fit their indices")
+            if len(index) and index.min() < 0:
+                raise ValueError("an index of its levels is negative")
+            paths = np.column_stack([np.repeat(paths, counts, axis=0), index])
             size = 0
         sizes.append(size)
     rank = len(shape)

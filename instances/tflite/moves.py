@@ -26,7 +26,11 @@ def moved(scope: Scope, x: int, y: int, held: str, *, first: bool = False) -> No
     """
     one, other = scope.tensor(x), scope.tensor(y)
     alike = np.array_equal(one.scale, other.scale) and np.array_equal(one.zero, other.zero)
-    if not other.quantised or (alike and one.kind == other.kind):
+    if one.quantised and not other.quantised and other.kind.startswith("float"):
+        if one.scale.size > 1:
+            raise Untranslatable("what it moves has several scales")
+        scope.put(y, scope.dequantised(held, one, 0), first=first)
+    elif not other.quantised or (alike and one.kind == other.kind):
         scope.put_stored(y, held, first=first)
     elif not one.quantised or one.scale.size > 1:
         raise Untranslatable("its result has other scales than its input")
@@ -148,7 +152,7 @@ def _cut(
     shape, rank, label = scope.shape(x), len(scope.shape(x)), scope.label(operator)
     kept = [size for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)
             if (begin, end, step) == (0, size, 1)]  # fmt: skip
-    stays = len(scope.shape(y)) == rank
+    stays = tuple(len(range(*part)) for part in zip(begins, ends, steps, strict=True)) == scope.shape(y)
     first = stays and scope.is_first((x,), rank)
     held = scope.stored(x, first=first)
     if len(kept) < rank:
@@ -184,6 +188,7 @@ def _strided_slice(scope: Scope, operator: Operator) -> None:
                 raise Untranslatable(f"{len(begins)} parts of {list(shape)}")
             size = shape[axis]
             if shrink:
+                begin = 0 if no_begin else begin
                 at = begin % size if -size <= begin < size else begin
                 taken.append((at, at + 1, 1))
             else:
@@ -340,5 +345,10 @@ def _filled(scope: Scope, operator: Operator) -> None:
 
 @CONVERTERS.of("RANGE")
 def _range(scope: Scope, operator: Operator) -> None:
+    ends = [scope.constant(k) for k in operator.inputs]
+    if all(end is not None and end.size == 1 for end in ends):
+        begin, end, step = (one.reshape(-1)[0] for one in ends if one is not None)
+        if not step or max(0, int(np.ceil((end - begin) / step))) != prod(scope.shape(operator.outputs[0])):
+            raise Untranslatable(f"its numbers are not as many as {list(scope.shape(operator.outputs[0]))} has")
     read = [scope.stored(k) for k in operator.inputs]
     scope.put_stored(operator.outputs[0], scope.node("Range", *read, name=scope.label(operator)))

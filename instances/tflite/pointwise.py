@@ -37,20 +37,20 @@ _FUSED = {
 }  # fmt: skip
 
 
-def activated(scope: Scope, name: str, code: int, label: str) -> str:
+def activated(scope: Scope, name: str, code: int, label: str, kind: str = "float32") -> str:
     """What an activation that is fused into an operator makes of its real numbers."""
     if code == tflite.ActivationFunctionType.NONE:
         return name
     operator = _FUSED.get(code, "")
     if operator in _CLIPPED:
-        return _clip(scope, name, f"{label}/{operator.lower()}", *_CLIPPED[operator])
+        return _clip(scope, name, f"{label}/{operator.lower()}", *_CLIPPED[operator], kind)
     if operator not in _UNARY:
         raise Untranslatable(f"activation {code} is fused into it")
     return scope.node(_UNARY[operator], name, name=f"{label}/{operator.lower()}")
 
 
-def _clip(scope: Scope, name: str, label: str, low: float, high: float) -> str:
-    ends = (scope.literal(np.array(end, np.float32)) for end in (low, high))
+def _clip(scope: Scope, name: str, label: str, low: float, high: float, kind: str = "float32") -> str:
+    ends = (scope.literal(np.array(end, kind)) for end in (low, high))
     return scope.node("Clip", name, *ends, name=label)
 
 
@@ -118,7 +118,11 @@ def _broadcast(scope: Scope, operator: Operator) -> None:
             else:
                 raise Untranslatable("it divides whole numbers")
         case "FLOOR_MOD":
-            made = scope.node("Mod", *read, name=label, fmod=None)
+            if scope.tensor(y).kind.startswith("float"):
+                whole = scope.node("Floor", scope.node("Div", *read, name=f"{label}/div"), name=f"{label}/floor")
+                made = scope.node("Sub", read[0], scope.node("Mul", whole, read[1], name=f"{label}/mul"), name=label)
+            else:
+                made = scope.node("Mod", *read, name=label)
         case "NOT_EQUAL":
             made = scope.node("Not", scope.node("Equal", *read, name=f"{label}/equal"), name=label)
         case "PRELU":
@@ -131,7 +135,9 @@ def _broadcast(scope: Scope, operator: Operator) -> None:
         case _:
             made = scope.node(_BINARY[name], *read, name=label)
     if name in ("ADD", "SUB", "MUL", "DIV"):
-        made = activated(scope, made, operator.option("FusedActivationFunction"), label)
+        tensor = scope.tensor(y)
+        kind = tensor.kind if tensor.kind in ("int32", "int64") and not tensor.quantised else "float32"
+        made = activated(scope, made, operator.option("FusedActivationFunction"), label, kind)
     scope.put(y, made, first=first)
 
 
@@ -219,11 +225,19 @@ def _reduced(scope: Scope, operator: Operator) -> None:
     # batch stays before them.
     ordered = keeps or stay == [0, rank - 1] or len(stay) < 2 or rank - 1 not in stay
     first = ordered and scope.is_first((x,), rank)
-    if first and axes == list(range(1, rank - 1)) and operator.name == "MEAN":
+    if (
+        first
+        and axes == list(range(1, rank - 1))
+        and operator.name == "MEAN"
+        and (scope.tensor(x).quantised or scope.tensor(x).kind.startswith("float"))
+    ):
         made = scope.node("GlobalAveragePool", scope.value(x, first=True), name=label)
         if not keeps:
             made = scope.shaped(made, (shape[0], shape[-1]), label)
         scope.put(y, made, first=keeps)
+        return
+    if not axes and rank:  # ONNX would reduce all
+        scope.put(y, scope.value(x, first=first), first=first)
         return
     order = [channels_first(rank).index(axis) for axis in axes] if first else axes
     made = scope.node(

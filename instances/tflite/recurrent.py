@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tflite
 
+from instances.errors import InputError
 from instances.tflite.layers import bias_of, real_of, weights_of
 from instances.tflite.model import Operator
 from instances.tflite.pointwise import activated
@@ -19,6 +20,13 @@ CONVERTERS = Converters()
 @CONVERTERS.of("VAR_HANDLE")
 def _handle(scope: Scope, operator: Operator) -> None:
     scope.handles[operator.outputs[0]] = _name(scope, operator)
+
+
+def assigned(scope: Scope) -> frozenset[str]:
+    """The variables that a subgraph assigns, by name."""
+    handles = {one.outputs[0]: _name(scope, one) for one in scope.graph.operators if one.name == "VAR_HANDLE"}
+    every = (one.input(0) for one in scope.graph.operators if one.name == "ASSIGN_VARIABLE")
+    return frozenset(handles.get(number, "") for number in every)
 
 
 def _name(scope: Scope, operator: Operator) -> str:
@@ -51,10 +59,13 @@ def _read(scope: Scope, operator: Operator) -> None:
     name, y = scope.handles.get(operator.input(0), ""), operator.outputs[0]
     if not name:
         raise Untranslatable("its variable is not known")
-    if name not in scope.variables:
+    if name not in scope.variables and name in scope.begins and name not in scope.assigned:
+        scope.put_stored(y, scope.literal(scope.begins[name], name))  # it stays what it is
+    elif name not in scope.variables:
         scope.fed[name] = scope.feed(y, name), y
         scope.variables[name] = y
     elif (held := scope.variables[name]) != y:
+        _alike(scope, name, held, y)
         first = scope.is_first((held,), len(scope.shape(held)))
         scope.put_stored(y, scope.stored(held, first=first), first=first)
 
@@ -64,6 +75,13 @@ def _assign(scope: Scope, operator: Operator) -> None:
     if (name := scope.handles.get(operator.input(0), "")) == "":
         raise Untranslatable("its variable is not known")
     scope.variables[name] = operator.input(1)
+
+
+def _alike(scope: Scope, name: str, one: int, other: int) -> None:
+    shapes = scope.shape(one), scope.shape(other)
+    if shapes[0] != shapes[1]:
+        said = f"variable {name!r} is of {list(shapes[0])} and of {list(shapes[1])}"
+        raise InputError(f"{scope.file.where}: {said}")
 
 
 def keep(scope: Scope) -> None:
@@ -77,6 +95,10 @@ def keep(scope: Scope) -> None:
     begun = {fed: scope.begins.pop(fed) for fed in list(scope.states)}
     for name, (fed, tensor) in scope.fed.items():
         if (held := scope.variables[name]) != tensor:
+            _alike(scope, name, held, tensor)
+            one = scope.tensor(tensor)
+            zeros = np.full(one.shape, int(one.zero[0]) if one.quantised else 0, one.kind)
+            scope.begins.setdefault(name, zeros)
             scope.states[fed] = result = scope.give(held, first=fed in scope.turned)
             scope.kept[result] = held
     named = {name: fed for name, (fed, _) in scope.fed.items()}
@@ -86,6 +108,8 @@ def keep(scope: Scope) -> None:
 def _kept(scope: Scope, number: int, made: str) -> None:
     """Say what a tensor that stays holds behind an operator that changes it in place."""
     tensor = scope.tensor(number)
+    if f"tensor {number}" not in scope.fed or number in scope.stays:
+        raise Untranslatable("its state is no variable of its own")
     made = scope.quantised(made, tensor, tensor.axis) if tensor.quantised else made
     scope.stays[number] = made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -72,6 +72,8 @@ class Scope:
     notes: list[str] = field(default_factory=list)
     handles: dict[int, str] = field(default_factory=dict)
     """Tensor that names a variable -> its name."""
+    assigned: frozenset[str] = frozenset()
+    """Variables that the subgraph assigns."""
     variables: dict[str, int] = field(default_factory=dict)
     """Name of a variable -> the tensor that it holds."""
     fed: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -82,6 +84,8 @@ class Scope:
     _held: dict[tuple[int, bool], str] = field(default_factory=dict)
     _real: dict[tuple[int, bool], str] = field(default_factory=dict)
     _alias: dict[int, int] = field(default_factory=dict)
+    _weights: dict[Hashable, str] = field(default_factory=dict)
+    _labels: set[str] = field(default_factory=set)
     _flat: dict[int, int] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _claimed: set[str] = field(default_factory=set)
@@ -92,7 +96,9 @@ class Scope:
     # ---- tensors -----------------------------------------------------------------------------------------------------
 
     def tensor(self, number: int) -> Tensor:
-        """A tensor by its number."""
+        """A tensor by its number; raises Untranslatable for an input that is not given."""
+        if number < 0:
+            raise Untranslatable("an input is missing")
         return self.graph.tensors[number]
 
     def shape(self, number: int) -> tuple[int, ...]:
@@ -136,7 +142,9 @@ class Scope:
         rank = len(self.shape(number))
         first = first and rank >= _ORDERED
         if number in self._alias:
-            return self.value(number, first=first)
+            of = self.source(number)
+            alike = self.tensor(of).kind == self.tensor(number).kind
+            return self.stored(of, first=first) if alike else self.value(of, first=first)
         if (number, first) not in self._held:
             tensor = self.tensor(number)
             if number in self._flat and (number, False) not in self._held:
@@ -199,6 +207,7 @@ class Scope:
         """Say which ONNX tensor has the real numbers of a tensor; integers are made of them if it has a scale."""
         tensor = self.tensor(number)
         first = first and len(tensor.shape) >= _ORDERED
+        self._overwritten(number)
         if tensor.quantised:
             name = self.quantised(name, tensor, self._axis(tensor, first))
         else:
@@ -207,8 +216,16 @@ class Scope:
 
     def put_stored(self, number: int, name: str, *, first: bool = False) -> None:
         """Say which ONNX tensor has the elements of a tensor."""
+        self._overwritten(number)
         name = self._named(name, self.tensor(number))
         self._held[number, first and len(self.shape(number)) >= _ORDERED] = name
+
+    def _overwritten(self, number: int) -> None:
+        """Forget what a tensor was: another operator makes it again."""
+        for key in ((number, False), (number, True)):
+            self._held.pop(key, None)
+            self._real.pop(key, None)
+        self._flat.pop(number, None)
 
     def _named(self, name: str, tensor: Tensor) -> str:
         """Name what the last node makes as the file does, if nobody has read it yet."""
@@ -246,6 +263,22 @@ class Scope:
         """Say that a tensor is the meaning of a constant."""
         self._alias[number] = self.source(as_)
 
+    def forget(self, nodes: int, constants: int) -> None:
+        """Take back what was made from a node and a constant on."""
+        gone = {name for node in self.nodes[nodes:] for name in node.output}
+        gone |= {one.name for one in self.constants[constants:]}
+        del self.nodes[nodes:], self.constants[constants:]
+        self._held = {key: name for key, name in self._held.items() if name not in gone}
+        self._real = {key: name for key, name in self._real.items() if name not in gone}
+        self._weights = {key: name for key, name in self._weights.items() if name not in gone}
+        self.stays = {key: name for key, name in self.stays.items() if name not in gone}
+
+    def once(self, key: Hashable, make: Callable[[], str]) -> str:
+        """What is made of a constant, the same for all that read it so: layers share weights."""
+        if key not in self._weights:
+            self._weights[key] = make()
+        return self._weights[key]
+
     # ---- nodes -------------------------------------------------------------------------------------------------------
 
     def unique(self, wanted: str) -> str:
@@ -279,9 +312,13 @@ class Scope:
     ) -> list[str]:  # fmt: skip
         """Add a node with several results; return these."""
         made = [self.unique(name) for _ in range(outputs)]
+        label, k = name, 1
+        while label in self._labels:
+            label, k = f"{name}_{k}", k + 1
+        self._labels.add(label)
         kept = {key: value for key, value in attributes.items() if value is not None}
         made_node: Any = helper.make_node
-        self.nodes.append(made_node(op, list(inputs), made, made[0], domain=domain, **kept))
+        self.nodes.append(made_node(op, list(inputs), made, label, domain=domain, **kept))
         return made
 
     def shaped(self, held: str, shape: Sequence[int], name: str) -> str:
@@ -291,9 +328,11 @@ class Scope:
     def dequantised(self, held: str, tensor: Tensor, axis: int) -> str:
         """The real numbers of integers in the order in which they are held."""
         wide = tensor.kind in ("int32", "int64")  # sums and biases, around 0
-        if wide and tensor.zero.any():
-            raise Untranslatable(f"tensor {tensor.name!r} of {tensor.kind} has a zero point other than 0")
         one = tensor.scale.size == 1
+        if wide and tensor.zero.any():
+            shape = () if one else [-1 if k == axis else 1 for k in range(len(tensor.shape))]
+            less = self.literal(tensor.zero.astype(tensor.kind).reshape(shape))
+            held = self.node("Sub", held, less, name=f"{tensor.name}/centred")
         scale = self.literal(tensor.scale.reshape(()) if one else tensor.scale, f"{tensor.name}/scale")
         zero = [] if wide else [self._zero(tensor)]
         return self.node(

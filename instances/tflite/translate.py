@@ -6,8 +6,9 @@ fused into an operator is a node behind it.
 
 **Order of axes.** TFLite has channels last, ONNX has them behind the batch. A tensor of three axes or more is held in
 one order or both: `first` says channels first. Convolutions, poolings and their like need that, element-wise operators
-take the order that is there, and who asks for the other order gets a Transpose (a Reshape, where at most one axis but
-the batch and channels is longer than 1). Inputs and variables of four axes and more are declared channels first.
+take the order that is there, and who asks for the other order gets a Transpose (a Reshape, where all axes between the
+batch and the channels are 1, or there is one channel). Inputs and variables of four axes and more are declared channels
+first.
 
 **Variables.** What stays between calls is an input and a result of the ONNX model (`Translated.states`).
 
@@ -61,9 +62,19 @@ def translate(data: bytes, where: str) -> Translated:
         If they are no TFLite file, are cut off, or name what is not there.
     """
     file = TfliteFile(data, where)
+    try:
+        return _translated(file)
+    except InputError:
+        raise
+    except (*FAULTS, Untranslatable) as error:  # a file may say anything of its inputs, results and variables
+        raise InputError(f"{where}: its inputs, results or variables do not fit ({str(error)[:100]})") from None
+
+
+def _translated(file: TfliteFile) -> Translated:
     scope = Scope(file, file.subgraphs[0])
+    scope.assigned = recurrent.assigned(scope)
     if not scope.graph.operators:
-        raise InputError(f"{where}: the graph has no operators")
+        raise InputError(f"{file.where}: the graph has no operators")
     for number in scope.graph.inputs:
         if number >= 0:
             scope.feed(number)
@@ -91,8 +102,10 @@ def _convert(scope: Scope, operator: Operator) -> None:
     try:
         converter(scope, operator)
     except Untranslatable as reason:
-        del scope.nodes[made[0] :], scope.constants[made[1] :]
+        scope.forget(*made)
         scope.opaque(operator, str(reason))
+    except InputError:
+        raise
     except FAULTS as error:  # a file may say anything of its tensors
         raise InputError(
             f"{scope.file.where}: operator {scope.label(operator)!r} ({operator.name}) does not fit its tensors or "

@@ -439,7 +439,7 @@ def _network(data: bytes) -> Network:
         return load_network(path)
 
 
-def streaming(kind: str = "float32") -> bytes:
+def streaming(kind: str = "float32", *, assigns: bool = True) -> bytes:
     """Frames of a call behind those of the calls before, as converters write it: a variable and what it begins with."""
     scale = {"scale": 0.05, "zero": -3} if kind == "int8" else {}
     begin, net = Net(), Net()
@@ -455,7 +455,8 @@ def streaming(kind: str = "float32") -> bytes:
     every = net.op("CONCATENATION", old, x, shape=(1, 3, 1, 4), kind=kind, Axis=1, **scale)
     read = (net.const(one) for one in ([0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]))
     last = net.op("STRIDED_SLICE", every, *read, shape=(1, 2, 1, 4), BeginMask=13, EndMask=15, **scale)
-    net.many("ASSIGN_VARIABLE", [variable, last], [])
+    if assigns:
+        net.many("ASSIGN_VARIABLE", [variable, last], [])
     net.dense(net.op("RESHAPE", every, net.const([1, 12]), shape=(1, 12), **scale), 5)
     made = net.operators[-1]["outputs"]
     return packed(net, begin, outputs=made)
@@ -655,6 +656,111 @@ def test_what_is_no_file_is_one_line(data: bytes, said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         _network(data)
     assert "\n" not in str(caught.value)
+
+
+ONE = {"Padding": SAME, "StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+
+
+def test_what_an_operator_that_is_kept_had_begun_is_taken_back() -> None:
+    """Constants and orders of axes that it had asked for are there for the next reader, too."""
+
+    def make(net: Net) -> None:
+        x, c = net.input(2, 3, kind="int32"), net.const([1, 2, 3])
+        net.op("ADD", net.op("FLOOR_DIV", x, c), c)
+
+    def other(net: Net) -> None:
+        x = net.op("RESHAPE", net.input(1, 48), net.const([1, 4, 4, 3]), shape=(1, 4, 4, 3))
+        w = net.op("RESHAPE", net.op("SIN", net.input(4, 27)), net.const([4, 3, 3, 3]), shape=(4, 3, 3, 3))
+        y = net.op("CONV_2D", x, w, net.weight(4), shape=(1, 4, 4, 4), **ONE)
+        net.op("CONCATENATION", y, net.conv(x, 5, 3), shape=(1, 4, 4, 9), Axis=3)
+
+    assert _network(made(make)).opaque
+    found = _network(made(other))
+    assert len(found.opaque) == 1
+    assert found.macs == 16 * 5 * 27
+
+
+def test_weights_that_two_layers_share_are_there_once() -> None:
+    def make(net: Net) -> None:
+        x, w, b = net.input(1, 6, 6, 4), net.weight(4, 3, 3, 4), net.weight(4)
+        for _ in range(2):
+            x = net.op("CONV_2D", x, w, b, shape=(1, 6, 6, 4), **ONE)
+
+    found = _network(made(make))
+    assert found.parameters == 4 * 9 * 4 + 2 * 4  # biases of their own
+    assert found.macs == 2 * 36 * 4 * 36
+
+
+def _new_and_gone(net: Net) -> None:
+    """x[None, 1] of four axes: as many axes as before."""
+    y = net.op("RESHAPE", net.input(1, 48), net.const([4, 4, 3, 1]), shape=(4, 4, 3, 1))
+    read = (net.const(one) for one in ([0, 1, 0, 0], [4, 2, 3, 1], [1] * 4))
+    net.op("STRIDED_SLICE", y, *read, shape=(1, 4, 3, 1), NewAxisMask=1, ShrinkAxisMask=2)
+
+
+def _rest(net: Net) -> None:
+    net.op("FLOOR_MOD", net.input(2, 3), net.const([0.3, 0.4, -0.7], "float32"))
+
+
+def _nothing_reduced(net: Net) -> None:
+    net.op("MEAN", net.input(2, 3, 4), net.const(np.zeros(0)), shape=(2, 3, 4), KeepDims=True)
+
+
+def _looked_up(net: Net) -> None:
+    table = net.const(np.arange(45).reshape(9, 5), "int8", scale=[0.1])
+    net.op("EMBEDDING_LOOKUP", net.input(4, kind="int32"), table, shape=(4, 5), kind="float32")
+
+
+def _cut_off(net: Net) -> None:
+    net.op("ADD", net.input(2, 3, kind="int32"), net.const([1, -20, 3]), FusedActivationFunction=RELU6)
+
+
+def _made_again(net: Net) -> None:
+    x = net.input(2)
+    net.many("NEG", [x], [y := net.tensor((2,))])
+    net.many("EXP", [y], [y])
+    net.op("RELU", y)
+
+
+@pytest.mark.parametrize("make", [_rest, _nothing_reduced, _looked_up, _cut_off, _made_again])
+def test_what_was_found_by_random_graphs(make: Maker) -> None:
+    for theirs, mine in ran(made(make)):
+        np.testing.assert_allclose(mine[0], theirs[0], rtol=2e-5, atol=2e-5)
+
+
+def test_a_new_axis_beside_one_that_vanishes() -> None:
+    found = translate(made(_new_and_gone), "x").model
+    onnx.checker.check_model(found, full_check=True)
+
+
+def test_a_variable_that_nobody_assigns_is_a_constant() -> None:
+    data = streaming("int8", assigns=False)
+    found = translate(data, "x")
+    assert (found.states, [info.name for info in found.model.graph.input]) == ({}, ["x"])
+    for theirs, mine in ran(data, calls=3):
+        assert np.abs(theirs[0].astype(int) - mine[0].astype(int)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda net: net.op("RELU", net.tensor((1,) * 9)), "has 9 axes"),
+        (lambda net: net.op("ZEROS_LIKE", net.input(2), shape=(2**28, 2)), "at most 8 axes and 134,217,728 elements"),
+        (lambda net: net.op("RELU", net.input(2, kind="int8", scale=0.1, zero=300)), "has zero points from 300 to 300"),
+        (lambda net: net.op("RELU", net.tensor((2,), "resource")), "is read before it is made|resource"),
+    ],
+)  # fmt: skip
+def test_what_no_tensor_is(make: Maker, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        _network(made(make))
+
+
+def test_a_state_that_is_an_input_is_kept_as_opaque() -> None:
+    def make(net: Net) -> None:
+        read = net.input(2, 4), net.weight(6, 4), net.weight(6, 2), net.weight(3), net.input(2, 12)
+        net.op("SVDF", *read, shape=(2, 3), Rank=2)
+
+    assert "its state is no variable of its own" in " ".join(_network(made(make)).warnings)
 
 
 def test_files_that_are_cut_or_changed_are_read_or_one_line() -> None:
