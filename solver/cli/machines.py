@@ -19,7 +19,7 @@ from solver.show.tables import ABSENT, Column, Sheet
 
 #: Machines that are named as the nearest ones.
 _NEAREST = 5
-#: Of what no family is stated.
+#: Of what no family is stated: machines of papers, boards, and generic ones.
 _OTHERS = "others"
 
 

@@ -41,7 +41,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Models, machines, profiles": {
-        "import": ("solver.cli.tools:import_", "Say what of an ONNX or TFLite file can be planned and written as C."),
+        "import": ("solver.cli.tools:import_", "Say what of a model file can be planned and written as C."),
         "machines": ("solver.cli.machines:machines", "Compare machines, find the nearest one, check their sources."),
         "new-machine": ("solver.cli.tools:new_machine", "Print a machine file to begin with, every field explained."),
         "calibrate": ("solver.cli.calibration:calibrate", "Fit prices of a machine to measured times."),

@@ -225,6 +225,8 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
         "midap", "midap_1600", "midap_2400", "partial_cnn_16", "partial_cnn_32",
         "vectormesh_128", "vectormesh_512", "tpu_128", "tpu_512", "eyeriss_128", "eyeriss_512",
         "u256_flash", "axi64_256k", "jetson_tx2", "srp",
+        "ethos_u55_256", "ethos_u65_512", "ethos_u85_512", "nvdla_small", "rk3588_npu", "gemmini", "vta_pynq",
+        "gap8", "gap9", "stm32n6", "tpu_v1", "stm32h743", "esp32_s3",
     }  # fmt: skip
     for name, description in list_machines().items():
         assert load_machine(name).name == name
