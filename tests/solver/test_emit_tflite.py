@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from solver.uses.emit.emit import Compiled, compile_model
+from solver.uses.emit.requantise import multiplier_of
 from tests.emitted import BUILDS, build_and_run
 from tests.instances.test_tflite import CASES, Maker, _whole, made, streaming
 from tests.tflite_models import RELU6, SAME, Net, packed
@@ -128,6 +129,27 @@ def test_networks_of_real_numbers(name: str, tmp_path: Path) -> None:
     found = re.search(r"by ([0-9.e+-]+) of the largest one", printed)
     assert found, printed
     assert float(found[1]) < 1e-5
+
+
+def test_one_scale_is_multiplied_in_single_precision(tmp_path: Path) -> None:
+    """As TFLite does for a fully connected layer: the low bits of its multiplier tell."""
+
+    def make(net: Net) -> None:
+        net.dense(net.input(1, 16, kind="int8", scale=0.0213, zero=3), 4)
+
+    net = Net()
+    make(net)
+    (tmp_path / "m.tflite").write_bytes(packed(net))
+    compile_model(tmp_path / "m.tflite", "scratchpad_768k", tmp_path / "c", time_limit_s=8)
+    text = "".join(path.read_text() for path in (tmp_path / "c").glob("*.c"))
+    found = re.search(r"certile_requantise_double\(sum, (\d+), (-?\d+)\)", text)
+    assert found
+    given, weights, made = (np.float32(net.tensors[k]["scale"][0]) for k in (0, 1, 3))
+    single, double = (
+        multiplier_of(float(one) / float(made)) for one in (given * weights, float(given) * float(weights))
+    )
+    assert single != double
+    assert (int(found[1]), int(found[2])) == single
 
 
 def test_maps_are_as_the_file_has_them(tmp_path: Path) -> None:
