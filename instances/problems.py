@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 #: Fields that every problem reads.
-COMMON = "name description family problem tick_ps sources"
+COMMON = "name description family problem tick_ps sources compute.pixels"
 _ELEMENTS = "in_bytes w_bytes out_bytes psum_bytes"
 _ENERGY = "byte_fj mac_fj"
 _TIME = "transfer compute"

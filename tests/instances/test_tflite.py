@@ -6,16 +6,20 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import onnx
 import pytest
+import tflite
 
 from formulations.compulsory import input_bytes, result_bytes, weight_bytes
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.network.network import Network
 from instances.network.stores import stores
+from instances.tflite import model
 from instances.tflite.model import Subgraph, TfliteFile
 from instances.tflite.scope import OPAQUE
 from instances.tflite.translate import CONVERTERS, Translated, translate
@@ -714,10 +718,10 @@ def test_weights_that_two_layers_share_are_there_once() -> None:
 
 
 def _new_and_gone(net: Net) -> None:
-    """x[None, 1] of four axes: as many axes as before."""
-    y = net.op("RESHAPE", net.input(1, 48), net.const([4, 4, 3, 1]), shape=(4, 4, 3, 1))
-    read = (net.const(one) for one in ([0, 1], [0, 2], [1, 1]))
-    net.op("STRIDED_SLICE", y, *read, shape=(1, 4, 3, 1), NewAxisMask=1, ShrinkAxisMask=2)
+    """x[None, :, 1] of four axes: as many axes as before, in another order than a part of it has."""
+    y = net.op("RESHAPE", net.input(1, 60), net.const([5, 4, 3, 1]), shape=(5, 4, 3, 1))
+    read = (net.const(one) for one in ([0, 0, 1], [0, 5, 2], [1, 1, 1]))
+    net.op("STRIDED_SLICE", y, *read, shape=(1, 5, 3, 1), NewAxisMask=1, ShrinkAxisMask=4)
 
 
 def _rest(net: Net) -> None:
@@ -748,6 +752,35 @@ def _made_again(net: Net) -> None:
 def test_what_was_found_by_random_graphs(make: Maker) -> None:
     for theirs, mine in ran(made(make)):
         np.testing.assert_allclose(mine[0], theirs[0], rtol=2e-5, atol=2e-5)
+
+
+def test_two_integers_of_four_bits_lie_in_a_byte() -> None:
+    """The first one in the lower half, with their signs."""
+    assert model._unpacked(np.array([0x21, 0xF8], np.uint8)).tolist() == [1, 2, -8, -1]
+
+
+def test_elements_that_alone_are_stated() -> None:
+    """Rows of 2 x 2 blocks: of four rows and columns the block at (0, 2) and the one at (2, 0), row by row.
+
+    Levels: rows of blocks (dense, 2), columns of blocks (segments 0, 1, 2 of indices 1, 0), two rows and two columns of
+    a block (dense).
+    """
+
+    def level(size: int = 0, segments: list[int] | None = None, indices: list[int] | None = None) -> SimpleNamespace:
+        dense = tflite.DimensionType.DENSE if segments is None else tflite.DimensionType.SPARSE_CSR
+        return SimpleNamespace(
+            Format=lambda: dense, DenseSize=lambda: size, ArraySegmentsType=lambda: 0, ArrayIndicesType=lambda: 0,
+            ArraySegments=lambda: segments, ArrayIndices=lambda: indices,
+        )  # fmt: skip
+
+    levels = [level(2), level(segments=[0, 1, 2], indices=[1, 0]), level(2), level(2)]
+    sparsity = SimpleNamespace(
+        TraversalOrderAsNumpy=lambda: np.array([0, 1, 2, 3]), BlockMapAsNumpy=lambda: np.array([0, 1]),
+        DimMetadataLength=lambda: len(levels), DimMetadata=lambda k: levels[k],
+    )  # fmt: skip
+    with patch.object(model, "_vector", lambda _, table: np.array(table, np.int64)):
+        found = model._dense(np.arange(1, 9), (4, 4), sparsity)
+    assert found.tolist() == [[0, 0, 1, 2], [0, 0, 3, 4], [5, 6, 0, 0], [7, 8, 0, 0]]
 
 
 def test_a_variable_that_nobody_assigns_is_a_constant() -> None:
