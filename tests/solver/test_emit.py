@@ -382,7 +382,7 @@ def test_models_that_cannot_be_written(tmp_path: Path) -> None:
         compile_model(tmp_path / "small.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS, problem="mesh")
     with pytest.raises(InputError, match=r"memory_bytes 5: the plan needs 786,432"):
         emit_c(solve("lenet5", "scratchpad_768k", problem="joint"), tmp_path / "c", memory_bytes=5)
-    with pytest.raises(InputError, match=r"an \.onnx file is expected"):
+    with pytest.raises(InputError, match=r"an \.onnx or \.tflite file is expected"):
         compile_model("lenet5", "scratchpad_64k", tmp_path / "c")
     with pytest.raises(InputError, match="its layers are not those of the plan"):
         emit_c(solve("lenet5", "scratchpad_64k"), tmp_path / "c", tmp_path / "small.onnx")
