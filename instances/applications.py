@@ -26,7 +26,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from instances.errors import InputError
 from instances.frozen import Frozen
-from instances.jsonfile import Json, as_object, parse_json, read_bytes
+from instances.jsonfile import MODELS, Json, as_object, parse_json, read_bytes
 from instances.load import load_network
 from instances.network.network import Network
 from instances.validation import validate
@@ -121,7 +121,7 @@ def applications(target: str | os.PathLike[str], *, batch: int | None = None) ->
 
 def _beside(name: str, folder: Path) -> str:
     """A path as seen from the file; a name stays one."""
-    return str(folder / name) if Path(name).suffix in (".json", ".onnx", ".tflite") else name
+    return str(folder / name) if Path(name).suffix in (".json", *MODELS) else name
 
 
 def _entry(part: str, text: str) -> _Entry:

@@ -33,6 +33,8 @@ from instances.errors import InputError, OutputError, did_you_mean
 
 #: Unicode's control and format characters, among them marks of direction, and what ends a line or a paragraph.
 _OBEYED = frozenset({"Cc", "Cf", "Zl", "Zp"})
+#: Endings of the files that are models.
+MODELS = (".onnx", ".tflite")
 #: Keys below which lines may be broken: texts for people.
 _FREE = frozenset({"description", "sources", "source", "note", "licence"})
 

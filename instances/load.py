@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from instances.errors import InputError, choices, did_you_mean
 from instances.foreign.foreign import is_foreign, read_foreign
-from instances.jsonfile import Json, as_object, find, json_by_lines, parse_json, shown, write_atomically
+from instances.jsonfile import MODELS, Json, as_object, find, json_by_lines, parse_json, shown, write_atomically
 from instances.jsonfile import list_machines as list_machines
 from instances.jsonfile import list_networks as list_networks
 from instances.machine.fields import Row, rows, section_of
@@ -59,7 +59,7 @@ def load_network(
         If there is no such network or its file is bad.
     """
     text = os.fspath(name_or_path)
-    if text.lower().endswith((".onnx", ".tflite")):
+    if text.lower().endswith(MODELS):
         from instances.onnx.reader import read_onnx  # onnx takes half a second to import
 
         return read_onnx(text, batch=batch, symbols=symbols, shapes=shapes, values=values)

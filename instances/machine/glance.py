@@ -106,10 +106,10 @@ def _computes(machine: Machine) -> tuple[int | None, float | None]:
     """MACs in a cycle, and cycles in a second."""
     cores, made = machine.tles * machine.tlts, machine.compute
     clock = _PS / (made.cycle_ticks * machine.tick_ps) if made.cycle_ticks else None
+    if machine.mesh is not None:  # a tick is a cycle
+        return int(machine.mesh.rows * machine.mesh.cols * machine.mesh.pes), _PS / machine.tick_ps
     if machine.engine is not None:
         return machine.engine.dsps * machine.engine.dsp_macs, float(machine.engine.clock_hz)
-    if machine.mesh is not None:
-        return int(machine.mesh.rows * machine.mesh.cols * machine.mesh.pes), clock
     if machine.banks is not None:
         return machine.banks.filters * machine.banks.lanes, clock
     if clock is None or made.model == "none":

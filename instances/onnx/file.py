@@ -11,12 +11,10 @@ import numpy as np
 import onnx
 
 from instances.errors import InputError
-from instances.jsonfile import read_bytes
+from instances.jsonfile import MODELS, read_bytes
 
 #: The largest file that protobuf can hold.
 LARGEST_MODEL = 2**31 - 1
-#: Endings of the files that are models.
-ENDINGS = (".onnx", ".tflite")
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class ModelFile:
 
 def is_model(path: str | os.PathLike[str]) -> bool:
     """Whether a path names a model file."""
-    return Path(path).suffix.lower() in ENDINGS
+    return Path(path).suffix.lower() in MODELS
 
 
 def is_tflite(path: str | os.PathLike[str]) -> bool:

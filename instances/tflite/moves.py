@@ -25,17 +25,13 @@ def moved(scope: Scope, x: int, y: int, held: str, *, first: bool = False) -> No
     Integers stay integers if both have the same scale; else they are made again.
     """
     one, other = scope.tensor(x), scope.tensor(y)
-    alike = np.array_equal(one.scale, other.scale) and np.array_equal(one.zero, other.zero)
-    if one.quantised and not other.quantised and other.kind.startswith("float"):
-        if one.scale.size > 1:
-            raise Untranslatable("what it moves has several scales")
-        scope.put(y, scope.dequantised(held, one, 0), first=first)
-    elif not other.quantised or (alike and one.kind == other.kind):
+    becomes_real = one.quantised and other.kind.startswith("float")
+    if not becomes_real and (not other.quantised or _same_scale(scope, x, y)):
         scope.put_stored(y, held, first=first)
-    elif not one.quantised or one.scale.size > 1:
-        raise Untranslatable("its result has other scales than its input")
+    elif one.quantised:
+        scope.put(y, scope.meant(held, x), first=first)
     else:
-        scope.put(y, scope.dequantised(held, one, 0), first=first)
+        raise Untranslatable("its result has other scales than its input")
 
 
 @CONVERTERS.of("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -150,18 +146,17 @@ def _cut(
 ) -> None:  # fmt: skip
     """Take elements along all axes of an input that the result has, too, or less of length 1."""
     shape, rank, label = scope.shape(x), len(scope.shape(x)), scope.label(operator)
-    kept = [size for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)
-            if (begin, end, step) == (0, size, 1)]  # fmt: skip
-    stays = tuple(len(range(*part)) for part in zip(begins, ends, steps, strict=True)) == scope.shape(y)
+    parts = [*zip(begins, ends, steps, strict=True)]
+    stays = tuple(len(range(*part)) for part in parts) == scope.shape(y)
     first = stays and scope.is_first((x,), rank)
     held = scope.stored(x, first=first)
-    if len(kept) < rank:
+    if parts != [(0, size, 1) for size in shape]:
         order = channels_first(rank) if first else range(rank)
         # A step backwards ends before the first element, which no index says but one far below.
         lists = [[some[k] for k in order] for some in (begins, ends, steps)]
         lists[1] = [-_END if end < 0 else end for end in lists[1]]
-        parts = (scope.literal(numbers) for numbers in (lists[0], lists[1], [*range(rank)], lists[2]))
-        held = scope.node("Slice", held, *parts, name=label)
+        read = (scope.literal(numbers) for numbers in (lists[0], lists[1], [*range(rank)], lists[2]))
+        held = scope.node("Slice", held, *read, name=label)
     if not stays:
         held = scope.shaped(held, scope.shape(y), label)
     moved(scope, x, y, held, first=first)
@@ -215,11 +210,9 @@ def _pad(scope: Scope, operator: Operator) -> None:
     value, mode = scope.value(x, first=first), "constant"
     beyond = list[str]()
     if operator.name == "MIRROR_PAD":
-        if operator.option("Mode") and min(scope.shape(x)) < 1:
-            raise Untranslatable("it mirrors nothing")
-        mode = "reflect"
-        if operator.option("Mode"):  # the border itself comes twice: rows of one each are taken, one after the other
+        if operator.option("Mode"):
             raise Untranslatable("it mirrors the border, too")
+        mode = "reflect"
     elif operator.name == "PADV2":
         beyond.append(scope.value(operator.input(2)))
     scope.put(y, scope.node("Pad", value, scope.literal(both), *beyond, name=label, mode=mode), first=first)

@@ -6,7 +6,7 @@ import numpy as np
 import tflite
 
 from instances.errors import InputError
-from instances.tflite.layers import bias_of, real_of, weights_of
+from instances.tflite.layers import bias_of, weights_of
 from instances.tflite.model import Operator
 from instances.tflite.pointwise import activated
 from instances.tflite.scope import Converters, Scope, Untranslatable
@@ -88,21 +88,24 @@ def keep(scope: Scope) -> None:
     """Declare what stays as results behind those of the model: variables that were read, tensors by their number."""
     for number, made in scope.stays.items():
         fed, _ = scope.fed.pop(f"tensor {number}")
-        one = scope.tensor(number)
         scope.states[fed] = result = scope.result(made, number)
         scope.kept[result] = number
-        scope.begins[fed] = np.full(one.shape, int(one.zero[0]) if one.quantised else 0, one.kind)
+        scope.begins[fed] = _zeros(scope, number)
     begun = {fed: scope.begins.pop(fed) for fed in list(scope.states)}
     for name, (fed, tensor) in scope.fed.items():
         if (held := scope.variables[name]) != tensor:
             _alike(scope, name, held, tensor)
-            one = scope.tensor(tensor)
-            zeros = np.full(one.shape, int(one.zero[0]) if one.quantised else 0, one.kind)
-            scope.begins.setdefault(name, zeros)
+            scope.begins.setdefault(name, _zeros(scope, tensor))
             scope.states[fed] = result = scope.give(held, first=fed in scope.turned)
             scope.kept[result] = held
     named = {name: fed for name, (fed, _) in scope.fed.items()}
     scope.begins = {named[name]: begin for name, begin in scope.begins.items() if name in named} | begun
+
+
+def _zeros(scope: Scope, number: int) -> np.ndarray:
+    """A tensor of real numbers 0."""
+    one = scope.tensor(number)
+    return np.full(one.shape, int(one.zero[0]) if one.quantised else 0, one.kind)
 
 
 def _kept(scope: Scope, number: int, made: str) -> None:
@@ -217,11 +220,7 @@ def _joined(scope: Scope, numbers: list[int], label: str) -> str:
 def _biases(scope: Scope, numbers: list[int], x: int, weights: int, units: int, label: str) -> str:
     """Biases of all gates for the inputs, and none for the state."""
     none = np.zeros(units, np.float32)
-    parts = [
-        (bias_of(scope, k, x, weights) or (real_of(scope, scope.tensor(weights), none),))[0] if k >= 0
-        else scope.literal(none, f"{label}/bias")
-        for k in numbers
-    ]  # fmt: skip
+    parts = [one for k in numbers for one in bias_of(scope, k, x, weights) or (scope.literal(none, f"{label}/bias"),)]
     zeros = scope.literal(np.zeros(units * len(numbers), np.float32), f"{label}/bias")
     return scope.shaped(scope.node("Concat", *parts, zeros, name=f"{label}/bias", axis=0), (1, -1), f"{label}/bias")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.transfer import WINDOWS
+from instances.machine.glance import glance
 from instances.machine.machine import Machine
 from instances.machine.sections import Transfer
 from instances.network.workload import Layer
@@ -42,15 +43,10 @@ class Rate:
 
 def roofs(machine: Machine) -> Roofs:
     """Return the roofs of a machine: of nests, memory banks, or a mesh."""
+    peak = glance(machine).peak
+    gmacs = peak / 10**9 if peak and machine.timing != "transfer_only" else None
     if machine.mesh is not None:
-        units = machine.mesh.rows * machine.mesh.cols * machine.mesh.pes
-        return Roofs(_GIGA * units / machine.tick_ps, _GIGA * machine.mesh.dram_bytes_per_cycle / machine.tick_ps)
-    compute, cores = machine.compute, machine.tles * machine.tlts
-    each = {"none": 0, "tile": compute.macs_per_cycle, "array": compute.rows * compute.cols}[compute.model]
-    if machine.banks is not None:
-        each, cores = machine.banks.filters * machine.banks.lanes, 1
-    limited = each and compute.cycle_ticks and machine.timing != "transfer_only"
-    gmacs = _GIGA * each * cores / (compute.cycle_ticks * machine.tick_ps) if limited else None
+        return Roofs(gmacs, _GIGA * machine.mesh.dram_bytes_per_cycle / machine.tick_ps)
     moves = [memory.transfer for memory in machine.off_chip] or [machine.transfer]
     buses = machine.tles if machine.dram == "per_tle" else 1
     ticks = min(_byte_ticks(move) for move in moves)

@@ -515,12 +515,7 @@ def _counted(data: bytes) -> tuple[int, int]:
         behind = 1 if one.name != "TRANSPOSE_CONV" else 3
         if graph.tensors[one.inputs[1]].data is not None or one.name != "BATCH_MATMUL":
             tensors |= {k for k in (one.inputs[1], *one.inputs[behind + 1 : behind + 2], *one.inputs[3:]) if k >= 0}
-    return macs, sum(int(np.prod(graph.tensors[k].shape)) for k in tensors if one_of(graph.tensors[k].kind))
-
-
-def one_of(kind: str) -> bool:
-    """Whether a tensor holds numbers."""
-    return kind not in ("resource", "variant", "string")
+    return macs, sum(int(np.prod(graph.tensors[k].shape)) for k in tensors)
 
 
 NETWORKS: dict[str, Callable[[], bytes]] = {

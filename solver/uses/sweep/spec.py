@@ -24,7 +24,7 @@ from pydantic import BeforeValidator, Field, PositiveInt
 from instances.errors import InputError, choices, did_you_mean
 from instances.foreign.yamlfile import LARGEST_YAML, check_plain, parse_yaml
 from instances.frozen import Frozen
-from instances.jsonfile import BUNDLED_NAME, decoded, read_bytes, shown
+from instances.jsonfile import BUNDLED_NAME, MODELS, decoded, read_bytes, shown
 from instances.validation import validate
 
 #: Values of a range.
@@ -174,7 +174,7 @@ class NetworkEntry(Frozen):
         more = [f"batch={self.batch}"] * (self.batch is not None) + [f"size={self.size}"] * (self.size is not None)
         more += [*(self.symbols or ()), *(self.shapes or ()), *(self.values or ())]
         name, ending = os.path.splitext(os.path.basename(self.network))
-        return " ".join([name if ending in (".json", ".onnx", ".tflite") else name + ending, *more])
+        return " ".join([name if ending in (".json", *MODELS) else name + ending, *more])
 
 
 class Grid(Frozen):
