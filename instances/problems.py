@@ -76,6 +76,12 @@ PROBLEMS: dict[str, Line] = {
         bench="layers fused strip by strip: three networks, 128 to 768 KiB, beside layer by layer and cascades",
         gallery=("LeNet-5 fused strip by strip, on 24 KiB", "lenet5 --machine scratchpad_24k --problem fusion"),
     ),
+    "levels": Line(
+        f"{_ELEMENTS} bias_bytes mac_fj sliding compute compute.model compute.rows compute.cols levels",
+        "dram_l2_l1", "levels",
+        gallery=("Layers on DRAM, L2 and L1: bytes of both channels",
+                 "peer_layers --machine dram_l2_l1 --objective bytes,bytes@l2"),
+    ),
     "banks": Line(
         f"{_ENERGY} {_TIME} banks", "midap", "banks",
         bench="feature maps in memory banks: bytes and delay of policies and proven optima, five networks",

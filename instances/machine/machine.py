@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from instances.errors import InputError
 from instances.frozen import Frozen, Sparse
 from instances.machine.boards import Platform, Processors
+from instances.machine.levels import Levels
 from instances.machine.sections import Banks, Homes, Mesh, OffChip, PartialEngine, Transfer, home_faults
 from instances.problems import PROBLEMS, either, meant, needing, nested, sections
 
@@ -105,7 +106,7 @@ class Machine(Sparse):
 
     LEFT_OUT: ClassVar = frozenset((
         "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-        "homes", "channels", "platform", "requantise", "family",
+        "homes", "channels", "platform", "requantise", "family", "levels",
     ))  # fmt: skip
 
     name: str = Field(min_length=1)
@@ -133,7 +134,7 @@ class Machine(Sparse):
     out_layout: Layout = "CHW"
     ocm_bytes: PositiveInt | None = None
     """One on-chip memory shared by all operands; or give the three buffers, or one of the sections `banks`,
-    `processors`, `engine`, `mesh` and `platform`.
+    `processors`, `engine`, `mesh`, `platform` and `levels`.
     """
     in_buffer_bytes: Buffer = None
     w_buffer_bytes: Buffer = None
@@ -148,6 +149,8 @@ class Machine(Sparse):
     """Tile units in a mesh, or an array of PEs."""
     platform: Platform | None = None
     """Stages of a pipeline, element types and frequencies of a board."""
+    levels: Levels | None = None
+    """Memories in levels, from far to near."""
     ocm_banks: int = Count
     """Equal banks that the shared memory is divided in, where maps may stay on chip (joint, fusion); 0: none, maps take
     bytes there.
@@ -207,7 +210,7 @@ class Machine(Sparse):
     transfer after the other. "each": every memory has a queue of its own, and these run at the same time.
     """
     transfer: Transfer = Field(default=_NONE, validate_default=True)
-    """Prices of moving a tile. Required, unless `off_chip` has prices of its own."""
+    """Prices of moving a tile. Required, unless `off_chip` or `levels` has prices of its own."""
     compute: Compute = Compute()
     """How long a tile computes."""
     byte_fj: int = Count
@@ -220,8 +223,10 @@ class Machine(Sparse):
     @field_validator("transfer")
     @classmethod
     def _priced(cls, value: Transfer, info: ValidationInfo) -> Transfer:
-        if value is _NONE and not info.data.get("off_chip"):
+        if value is _NONE and not info.data.get("off_chip") and not info.data.get("levels"):
             raise PydanticCustomError("missing", "Field required")
+        if value is not _NONE and info.data.get("levels"):
+            raise ValueError("give either transfer or levels, whose memories have prices of their own")
         if value is not _NONE and info.data.get("off_chip"):
             raise ValueError("give either transfer or off_chip, whose memories have prices of their own")
         return value
@@ -293,7 +298,7 @@ class Machine(Sparse):
     @property
     def silent(self) -> frozenset[str]:
         """The fields that are not written; the transfer neither, where memories have prices of their own."""
-        return super().silent | ({"transfer"} if self.off_chip else set())
+        return super().silent | ({"transfer"} if self.off_chip or self.levels else set())
 
     @property
     def bank_count(self) -> int:
@@ -338,6 +343,8 @@ class Machine(Sparse):
         """Bytes of each on-chip memory: ``{"ocm": ..}``, ``{"in": .., "w": .., "out": ..}`` or ``{"banks": ..}``."""
         if self.banks is not None:
             return {"banks": self.banks.map_bytes}
+        if self.levels is not None:
+            return {one.name: one.bytes for one in self.levels.memories if one.bytes is not None}
         if any(section is not None for section in (self.processors, self.engine, self.mesh, self.platform)):
             return {}
         if self.ocm_bytes is not None:

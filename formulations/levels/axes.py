@@ -1,0 +1,225 @@
+"""What every dimension contributes to each price, for all chains of steps that an order of Stays may cut it by.
+
+For an order and a dimension d the loops over d are variables t_1 >= .. >= t_v, one before each Stay where a loop may
+stand (`Order.may_cut`); two of them are one where nothing between them counts pieces, and the last one is 1 where
+nothing inside it does: a smaller tile is better then. By Stay k, with the loops over d outside it:
+
+    moved[k]  its factor of the bytes: pieces if the operand does not depend on d; of IN all rows (columns) of the
+              windows; else 1 (its extent is in the coefficient)
+    tile[k]   its factor of the tile: the largest piece, or window; 1 if the operand does not depend on d
+    calls[k]  its factor of the transfers: pieces (windows that fetch something)
+    lanes     rounds of lanes over the innermost pieces
+
+A price is a sum over Stays of coefficients times products over d of these (`formulations.levels.terms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from formulations.levels import chains
+from formulations.levels.orders import Order
+from hwmodels.levels.price import lanes_of, window_of, windowed
+from hwmodels.levels.schedule import Stay
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import cut
+from instances.machine.machine import Machine
+from instances.network.workload import RELEVANT, Layer
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which variable every Stay sees, and which variables are searched."""
+
+    seen: tuple[int, ...]
+    """By Stay the number of loops over the dimension outside it."""
+    slid: tuple[bool, ...]
+    """By Stay whether IN slides along the last of these."""
+    depth: int
+    """Loops."""
+    free: int
+    """Of these, the ones that are searched: the others, one at most, have step 1."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The factors of one dimension for T chains."""
+
+    dim: str
+    steps: Ints
+    """Loops (T, v), outermost first."""
+    layout: Layout
+    moved: Ints
+    """(K, T) for K Stays, as `tile` and `calls`."""
+    tile: Ints
+    calls: Ints
+    lanes: Ints
+    """(T,)."""
+    exact: bool
+    """False if chains are `relaxed`: then factors are bounds, and no schedule may have them."""
+
+
+def layout(
+    order: Order, dim: str, *, windows: bool, calls: bool, ends: bool, residents: frozenset[Stay] = frozenset()
+) -> Layout:
+    """Return the variables of a dimension.
+
+    `windows`: whether pieces count for what IN fetches; `calls`: whether transfers are counted; `ends`: whether the
+    innermost pieces are; `residents`: Stays that hold all of their operand.
+    """
+    seen, slid, depth, counted = list[int](), list[bool](), 0, True
+    for k, stay in enumerate(order.stays):
+        along = order.slides[k] == dim
+        if order.may_cut(k, dim) and (counted or along):
+            depth, counted = depth + 1, False
+        seen.append(depth)
+        slid.append(along)
+        here = dim not in RELEVANT[stay.operand] or (stay.operand == "IN" and windows and not along)
+        counted = counted or here or calls or stay in residents
+    counted = counted or ends
+    return Layout(tuple(seen), tuple(slid), depth, depth if counted else depth - 1)
+
+
+#: A column of factors: its kind, the loops outside, and whether IN slides along the last of them.
+Column = tuple[str, int, bool]
+
+
+def axis(
+    layer: Layer, machine: Machine, order: Order, dim: str, needs: frozenset[str], *,
+    residents: frozenset[Stay] = frozenset(), relax: bool = False,
+) -> Axis:  # fmt: skip
+    """Return the factors of all chains of a dimension that may matter, for the measures `needs`.
+
+    `needs`: of "calls" and "lanes", what is counted beside bytes and tiles. `residents`: Stays that hold all of their
+    operand. `relax`: of `chains.relaxed` ones.
+    """
+    lanes = lanes_of(layer, machine).get(dim, 0) if "lanes" in needs else 0
+    wide = dim in "rc" and not window_of(layer, dim).trivial
+    made = layout(order, dim, windows=wide, calls="calls" in needs, ends=bool(lanes), residents=residents)
+    columns = [_columns(order, made, k, dim) for k in range(len(order.stays))]
+    kept = columns if "calls" in needs else [pair[:2] for pair in columns]
+    asked = tuple(sorted({column for stay in kept for column in stay}))
+    pinned = [k for k, stay in enumerate(order.stays) if stay in residents and dim in RELEVANT[stay.operand]]
+    whole = max((made.seen[k] for k in pinned), default=0)
+    table = _table(layer.model_copy(update={"name": "x"}), dim, made.depth, made.free, asked, relax, lanes, whole)
+    moved, tile, calls = (
+        np.stack([table.values[stay[kind]] if kind < len(stay) else table.one for stay in kept]) for kind in range(3)
+    )
+    return Axis(dim, table.steps, made, moved, tile, calls, table.values[_LANES], not relax)
+
+
+_ONE, _LANES = ("one", 0, False), ("lanes", 0, False)
+
+
+def _columns(order: Order, made: Layout, k: int, dim: str) -> tuple[Column, Column, Column]:
+    """Where the factors of a Stay's bytes, tile and transfers stand."""
+    operand, v, slid = order.stays[k].operand, made.seen[k], made.slid[k] and made.seen[k] > 0
+    pieces = ("pieces", v, False)
+    if dim not in RELEVANT[operand]:
+        return pieces, _ONE, pieces
+    if operand != "IN" or dim in "bgn":
+        return _ONE, ("tile", v, False), pieces
+    if dim in "ij":
+        return _ONE, _ONE, pieces
+    return ("rows", v, slid), ("window", v, False), ("fetches", v, slid)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Chains, and columns of their factors."""
+
+    steps: Ints
+    values: Mapping[Column, Ints]
+
+    @property
+    def one(self) -> Ints:
+        return self.values[_ONE]
+
+
+@lru_cache(maxsize=1024)
+def _table(
+    layer: Layer, dim: str, depth: int, free: int, asked: tuple[Column, ...], relax: bool, lanes: int, whole: int
+) -> _Table:  # fmt: skip
+    """The chains of which no other one is below in the columns asked for; the first `whole` loops cut nothing."""
+    extent = layer.extent(dim)
+    wide = dim in "rc" and not window_of(layer, dim).trivial
+    least, most = _chains(layer, dim, free, wide, relax, lanes)
+    kept = (most[:, :whole] == extent).all(axis=1)
+    ones, every = np.ones((int(kept.sum()), depth - free), np.int64), np.full((int(kept.sum()), 1), extent, np.int64)
+    least, most = (np.concatenate([every, some[kept], ones], axis=1) for some in (least, most))
+    steps, one = least[:, 1:], np.ones(len(least), np.int64)
+    pieces = -(-extent // most) if relax else np.concatenate([one[:, None], chains.pieces(extent, steps)], axis=1)
+    values = {_ONE: one, _LANES: one}
+    for column in asked:
+        kind, v, slid = column
+        if kind in ("tile", "pieces"):
+            values[column] = (least if kind == "tile" else pieces)[:, v]
+        elif kind != "one":
+            found = _inputs(layer, dim, steps[:, :v], slid)
+            if relax:
+                found = _least_inputs(layer, dim, least[:, v], pieces[:, v], pieces[:, max(v - 1, 0)], slid)
+            values[column] = found[("rows", "window", "fetches").index(kind)]
+    if lanes:
+        values[_LANES] = -(-extent // lanes) * one if relax else cut(extent, steps).ceil_sum(lanes)
+    rows = chains.thin(np.stack([*values.values()]))
+    return _Table(steps[rows], {column: value[rows] for column, value in values.items()})
+
+
+def _chains(layer: Layer, dim: str, free: int, wide: bool, relax: bool, lanes: int) -> tuple[Ints, Ints]:
+    """The chains that are looked at, twice; or from where to where their cells reach."""
+    extent, number = layer.extent(dim), chains.number(layer.extent(dim), free)
+    if relax:
+        return chains.relaxed(extent, free)
+    if wide and not _plain(layer, dim):
+        steps = np.arange(1, extent + 1, dtype=np.int64)
+        found = chains.every(steps if number <= chains.MANY_WINDOWS else chains.few(extent, free), free)
+    elif number <= chains.MANY:
+        found = chains.steps(extent, free, lanes)
+    else:
+        found = chains.every(chains.few(extent, free), free)
+    return found, found
+
+
+def complete(layer: Layer, dim: str, made: Layout) -> bool:
+    """Whether all chains of a dimension are looked at."""
+    own = dim in "rc" and not window_of(layer, dim).trivial and not _plain(layer, dim)
+    return chains.number(layer.extent(dim), made.free) <= (chains.MANY_WINDOWS if own else chains.MANY)
+
+
+def _plain(layer: Layer, dim: str) -> bool:
+    """Whether the claim of `formulations.levels.chains` holds: windows overlap, padding is at most a stride."""
+    window, extent = window_of(layer, dim), layer.extent(dim)
+    behind = (extent - 1) * window.stride - window.pad + window.reach - window.size
+    return window.reach >= window.stride >= max(window.pad, behind)
+
+
+def _inputs(layer: Layer, dim: str, steps: Ints, slid: bool) -> tuple[Ints, Ints, Ints]:
+    """Rows (columns) that IN fetches, the largest window, and windows that fetch something, for chains (T, v)."""
+    if not steps.shape[1]:
+        steps = np.full((len(steps), 1), layer.extent(dim), np.int64)
+    held = windowed(layer, dim, steps)
+    fetched = windowed(layer, dim, steps, "outer") if slid else held
+    return fetched.sum, held.largest, fetched.number
+
+
+def _least_inputs(
+    layer: Layer, dim: str, size: Ints, pieces: Ints, passes: Ints, slid: bool
+) -> tuple[Ints, Ints, Ints]:
+    """The same from below: by the least size and number of pieces, and of passes of the loop that IN slides along."""
+    window, extent = window_of(layer, dim), layer.extent(dim)
+    before, behind = window.clipping(0, extent)
+    largest = np.maximum((size - 1) * window.stride + window.reach - before - behind, 1)
+    whole = int(windowed(layer, dim, np.full((1, 1), extent, np.int64)).sum[0])
+    if window.reach < window.stride:
+        total = np.full(len(size), extent * window.reach - before - behind)
+        return total, largest, np.ones_like(size)
+    # what padding clips at most of pieces that are not the first or the last
+    last = (extent - 1) * window.stride - window.pad + window.reach - window.size
+    clipped = sum(max(0, reach - r * window.stride) for reach in (window.pad, last) for r in range(1, extent))
+    number = passes if slid else pieces
+    total = whole + (number - 1) * (window.reach - window.stride)
+    return np.maximum(total - np.where(number > 1, clipped, 0), whole), largest, np.ones_like(size)

@@ -1,0 +1,143 @@
+"""Chains of steps of one dimension, as many as an order of Holds has places to cut it.
+
+A chain t_1 >= .. >= t_v of integers cuts a range of E in n_1 <= .. <= n_v pieces, the last one of every cut possibly
+smaller (docs/nest.md). `steps` lists those that an optimum needs.
+
+Claim
+    A chain may be dropped for one that is nowhere above it in t_1 .. t_v and n_1 .. n_v.
+Proof
+    Every factor of a price (`formulations.levels.axes`) is a tile, which grows with its t, or does not fall as the n
+    grow: visits and calls are n, rounds of lanes are compared by themselves, and the sum of input windows is
+    ``E*S + n*(reach - S)`` less what padding clips. Padding clips the first and the last piece of every chain alike,
+    and no others where it is at most the stride; of pieces that are clipped the largest is not smaller for larger t.
+    Where windows do not overlap (reach < S), or padding is wider than the stride, these sums and the largest
+    windows are compared in place of n and t.
+
+Where a dimension has too many chains to list (`MANY`), steps are taken from `few`. For a bound, `relaxed` has cells
+l_k <= t_k <= u_k that cover all chains: tiles are at least those of l_k, pieces at least ``ceil(E / u_k)``, whatever
+the cuts are.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from formulations.pareto import pareto
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import cut
+
+#: Chains that are all listed; and where sums of windows are compared, which takes longer; chains of `few` steps.
+MANY, MANY_WINDOWS, SOME = 3_000_000, 100_000, 20_000
+#: Above this comparing all chains with each other takes longer than it saves.
+_MOST = 1500
+
+
+def number(extent: int, depth: int) -> int:
+    """How many chains of `depth` steps there are."""
+    return comb(extent + depth - 1, depth)
+
+
+def every(steps: Ints, depth: int) -> Ints:
+    """All chains (T, depth) of some steps, given in ascending order; never growing."""
+    if not depth:
+        return np.zeros((1, 0), np.int64)
+    last = np.arange(len(steps), dtype=np.int64)
+    rows = last[:, None]
+    for _ in range(depth - 1):
+        each = rows[:, -1] + 1
+        above = np.repeat(np.arange(len(rows)), each)
+        inner = np.arange(len(above)) - np.repeat(np.cumsum(each) - each, each)
+        rows = np.concatenate([rows[above], inner[:, None]], axis=1)
+    made: Ints = steps[rows]
+    return made
+
+
+def pieces(extent: int, chains: Ints) -> Ints:
+    """How many pieces every cut of the chains (T, v) leaves, (T, v)."""
+    length = np.full((len(chains), 1), extent, np.int64)
+    count, found = np.ones_like(length), []
+    for step in chains.T[:, :, None]:
+        full, rest = length // step, length % step
+        count = np.concatenate([full * count, (rest > 0) * count], axis=1)
+        length = np.concatenate([np.broadcast_to(step, full.shape), rest], axis=1)
+        found.append(count.sum(axis=1))
+    return np.stack(found, axis=1) if found else np.zeros((len(chains), 0), np.int64)
+
+
+def _thinned(chains: Ints, made: Ints) -> tuple[Ints, Ints]:
+    """Leave out chains that differ from another one in one step, and in pieces of that cut, and are above it."""
+    for equal in (True, False):
+        for k in reversed(range(chains.shape[1])):
+            table = np.concatenate([chains, made], axis=1).T
+            apart = {k} if equal else {k, k + chains.shape[1]}
+            rest = [row for i, row in enumerate(table) if i not in apart]
+            kept = _falling(rest, chains[:, k], chains[:, k] if equal else made[:, k])
+            chains, made = chains[kept], made[kept]
+    return chains, made
+
+
+def _falling(group: list[Ints], by: Ints, value: Ints) -> Ints:
+    """Of every group, in the order of `by`, those whose value is below all before."""
+    order = np.lexsort([value, by, *group])
+    changes = [np.diff(row[order], prepend=-1) != 0 for row in group]
+    number = np.cumsum(np.any(changes, axis=0)) if group else np.zeros(len(order), np.int64)
+    least = np.minimum.accumulate(value[order] - number * (1 << 40))
+    kept: Ints = order[np.diff(least, prepend=1 << 62) < 0]
+    return kept
+
+
+def thin(features: Ints) -> Ints:
+    """Return columns of (K, T) such that every other one is at or above one of them in every row, ascending."""
+    distinct = np.unique(features[(features != features[:, :1]).any(axis=1)], axis=0)
+    kept = np.arange(features.shape[1]) if len(distinct) else np.zeros(1, np.int64)
+    for row in range(len(distinct)):
+        left = distinct[:, kept]
+        kept = kept[_falling([*np.delete(left, row, axis=0)], left[row], left[row])]
+    return np.sort(kept) if len(kept) > _MOST else kept[pareto(np.ascontiguousarray(distinct[:, kept]))]
+
+
+@lru_cache(maxsize=256)
+def steps(extent: int, depth: int, lanes: int = 0) -> Ints:
+    """The chains (T, depth) that an optimum needs, by the claim above; all steps are allowed.
+
+    `lanes`: rounds of so many lanes over the innermost pieces count, too; 0: they do not.
+    """
+    found = every(np.arange(1, extent + 1, dtype=np.int64), depth)
+    if not depth:
+        return found
+    made = pieces(extent, found)
+    if lanes:
+        made = np.concatenate([made, cut(extent, found).ceil_sum(lanes)[:, None]], axis=1)
+    found, made = _thinned(found, made)
+    return found[pareto(np.ascontiguousarray(np.concatenate([found.T, made.T])))]
+
+
+@lru_cache(maxsize=256)
+def few(extent: int, depth: int) -> Ints:
+    """Steps to choose from where there are too many, ascending, from 1 to the extent.
+
+    The smallest step for every number of pieces, and all divisors; or of these those for 1, 2, 3, 4, 6, 8, .. pieces;
+    or the latter alone: the most of which `SOME` chains can be made.
+    """
+    sizes = np.arange(1, extent + 1, dtype=np.int64)
+    count = -(-extent // sizes)
+    smallest, whole = np.diff(count, prepend=extent + 1) != 0, extent % sizes == 0
+    round_ = np.isin(count, [*(1 << k for k in range(21)), *(3 << k for k in range(20))]) & smallest
+    ends = (sizes == 1) | (sizes == extent)
+    for kept in (smallest | whole, whole | round_, round_ | ends):
+        if number(int(kept.sum()), depth) <= SOME:
+            break
+    made: Ints = sizes[kept]
+    return made
+
+
+@lru_cache(maxsize=256)
+def relaxed(extent: int, depth: int) -> tuple[Ints, Ints]:
+    """Cells of chains: from which step on, and up to which; (T, depth) each. All chains are in some cell."""
+    grid = few(extent, depth)
+    ends = np.append(grid[1:] - 1, extent)
+    cells = every(np.arange(len(grid), dtype=np.int64), depth)
+    return grid[cells], ends[cells]

@@ -1,0 +1,385 @@
+"""Levels as a formulation: a layer is decided order by order, each by branch and bound over chains, or by CP-SAT."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from formulations.levels.axes import complete
+from formulations.levels.orders import Order, orders
+from formulations.levels.search import Searched
+from formulations.levels.terms import Terms
+from formulations.pins import Decision, Pins
+from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
+from hwmodels.levels.price import lanes_of, levels_of, price, window_of, windowed
+from hwmodels.levels.replay.walk import walk
+from hwmodels.levels.schedule import Cut, LevelNest, Stay
+from hwmodels.outcome import Natural
+from instances.errors import InputError, choices
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.workload import DIMS, RELEVANT, Layer, refuse_long
+
+DECISIONS: Mapping[str, Decision] = {
+    "resident": Decision("an operand that lies whole in a memory, such as W@l2", open=True),
+}
+#: Orders that `descend` looks at closely, and pairs of chains it compares there at a time.
+_CLOSE, _PAIRS = 12, 300_000
+
+
+@dataclass(frozen=True)
+class LevelFigures:
+    """What follows from a nest beside its measures."""
+
+    moved: tuple[LevelMoved, ...]
+    """By Stay, outermost first."""
+    occupancy_bytes: dict[str, Natural]
+    """By memory the most that lies there."""
+    compute_ticks: Natural
+
+
+@dataclass(frozen=True)
+class LevelMoved:
+    """What moves for a Stay."""
+
+    operand: str
+    memory: str
+    source: str
+    calls: Natural
+    bytes: Natural
+    tile_bytes: Natural
+
+
+class LevelPart(Part[LevelNest]):
+    """A layer on memories in levels; raises InputError if the machine cannot run it, or pins name what there is not."""
+
+    def __init__(self, layer: Layer, machine: Machine, pins: Pins | None = None) -> None:
+        self.levels = levels_of(layer, machine)
+        refuse_long(layer)
+        self.name, self.layer, self.machine, self.pins = layer.name, layer, machine, pins or Pins()
+        self.residents = frozenset(self._resident(pin.value, pin.op) for pin in self.pins.pins)
+        self._searched: dict[tuple[object, ...], list[OneOrder]] = {}
+
+    def _resident(self, value: str, op: str) -> Stay:
+        """What a pin says that lies whole in a memory; raises InputError for what the machine does not have."""
+        operand, _, memory = value.partition("@")
+        known = [f"{x}@{one.name}" for one in self.levels.memories[1:] for x in one.operands]
+        if op != "=" or value not in known:
+            raise InputError(f"pin resident{op}{value}: expected resident=X@MEMORY with {choices(known)}")
+        return Stay(operand, memory)  # type: ignore[arg-type]
+
+    @property
+    def key(self) -> Hashable:
+        """Layers of one signature are alike."""
+        return self.layer.signature()
+
+    # ---- the space ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def orders(self) -> tuple[Order, ...]:
+        """All orders of Stays that have what is pinned."""
+        asked = {one for one in self.residents if one.operand in self.layer.operands}
+        return tuple(one for one in orders(self.layer, self.machine) if asked <= set(one.stays))
+
+    def pieces(self, goal: Goal) -> Iterator[OneOrder]:
+        """A piece an order; those with good plans first, as far as heuristics have looked."""
+        yield from self.ordered(goal)
+
+    def ordered(self, goal: Goal) -> list[OneOrder]:
+        """The orders for a goal, made once."""
+        key = goal.measure, tuple(sorted(goal.caps.items()))
+        if key not in self._searched:
+            self._searched = {key: [OneOrder(self, order, goal) for order in self.orders]}
+        return self._searched[key]
+
+    def least(self, measure: str) -> int:
+        """A bound of a measure that takes no search: what must move, products and rounds of lanes."""
+        layer, machine = self.layer, self.machine
+        must, prices = sum(self._sizes.values()), {one.name: one for one in self.levels.memories}
+        held = {x: [one.name for one in self.levels.memories[1:] if x in one.operands and x not in one.passed]
+                for x in layer.operands}  # fmt: skip
+        across = dict.fromkeys(prices, 0)
+        for operand, names in held.items():
+            for name in (self.levels.memories[0].name, *names[:-1]):
+                across[name] += self._sizes[operand]
+        if measure == "energy":
+            return layer.macs * machine.mac_fj + sum(across[name] * one.byte_fj for name, one in prices.items())
+        if measure == "time":
+            lanes, unit = lanes_of(layer, machine), machine.compute
+            rounds = prod(-(-layer.extent(d) // lanes.get(d, 1)) for d in DIMS) * layer.inputs
+            cycles = layer.cycles if unit.model == "none" else rounds
+            return cycles * unit.cycle_ticks + sum(across[name] * one.byte_ticks for name, one in prices.items())
+        return must if measure == "bytes" else across[measure.partition("@")[2]]
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """Bytes of every operand, each element that is read once."""
+        layer, machine = self.layer, self.machine
+        found = {"OUT": layer.b * layer.g * layer.m * layer.r * layer.c * machine.out_bytes}
+        if "W" in layer.operands:
+            found["W"] = layer.weight_elements * machine.w_bytes + layer.g * layer.m * layer.bias * machine.bias_bytes
+        rows, columns = (self._read(d) for d in "rc")
+        found["IN"] = layer.b * layer.g * layer.n * rows * columns * layer.inputs * machine.in_bytes
+        return found
+
+    def _read(self, axis: str) -> int:
+        """Rows (columns) that windows read, in whole tiles the fewest: those between two windows need not be."""
+        window, number = window_of(self.layer, axis), self.layer.extent(axis)
+        places = np.arange(number)[:, None] * window.stride - window.pad + np.arange(window.reach)[None, :]
+        return len(np.unique(places[(places >= 0) & (places < window.size)]))
+
+    @property
+    def must(self) -> dict[str, int]:
+        """Every operand once."""
+        return {"bytes": sum(self._sizes.values())}
+
+    # ---- a schedule --------------------------------------------------------------------------------------------------
+
+    def price(self, schedule: LevelNest) -> Priced:
+        """Bytes by memory, energy, time."""
+        cost = price(self.layer, self.machine, schedule)
+        memories = {one.name: one for one in self.levels.memories}
+        moving = {
+            f"{one.operand} {one.source} to {one.memory}": one.calls * memories[one.source].call_ticks
+            + one.bytes * memories[one.source].byte_ticks
+            for one in cost.moved
+        }
+        crossing = {f"{one.operand} to {one.memory}": one.bytes for one in cost.moved
+                    if one.source == self.levels.memories[0].name}  # fmt: skip
+        terms = {"time": {"compute": cost.compute_ticks, **moving}, "bytes": crossing}
+        return Priced(cost.measures, terms)
+
+    def replay(self, schedule: LevelNest) -> Replayed:
+        """Walk all iterations; small layers are executed."""
+        seen = walk(self.layer, self.machine, schedule)
+        first = self.levels.memories[0].name
+        measures = {"time": seen.time, "bytes": seen.bytes[first], "energy": seen.energy}
+        measures |= {f"bytes@{one.name}": seen.bytes[one.name] for one in self.levels.memories[:-1]}
+        return Replayed(measures, tuple(seen.faults), executed=int(seen.executed), tally=seen.calls)
+
+    def figures_of(self, schedule: LevelNest, walked: Replayed) -> LevelFigures:
+        """What moves for every Stay, and what the memories take."""
+        cost = price(self.layer, self.machine, schedule)
+        moved = (LevelMoved(m.operand, m.memory, m.source, m.calls, m.bytes, m.tile_bytes) for m in cost.moved)
+        return LevelFigures(tuple(moved), cost.occupancy_bytes, cost.compute_ticks)
+
+    def contains(self, schedule: LevelNest) -> tuple[str, ...]:
+        """Memories that overflow, and pins that are not kept."""
+        cost = price(self.layer, self.machine, schedule)
+        found = []
+        for one in self.levels.memories[1:]:
+            taken = cost.occupancy_bytes[one.name]
+            if one.bytes is not None and taken > one.bytes:
+                found.append(f"{one.name}: {taken} bytes are taken, it has {one.bytes}")
+        for k, stay in schedule.stays():
+            steps = schedule.steps(k)
+            cut = [d for d in RELEVANT[stay.operand] if steps[d] and steps[d][-1] < self.layer.extent(d)]
+            if stay in self.residents and cut:
+                found.append(f"pin resident={stay.operand}@{stay.memory}: its tile there is not whole")
+        stays = {stay for _, stay in schedule.stays()}
+        missing = [one for one in self.residents if one not in stays and one.operand in self.layer.operands]
+        return (*found, *(f"pin resident={one.operand}@{one.memory}: it does not lie there" for one in missing))
+
+    def show(self, schedule: LevelNest) -> str:
+        """The nest, a line a loop or Stay."""
+        cost, lines, indent = price(self.layer, self.machine, schedule), list[str](), "  "
+        tiles = {(one.operand, one.memory): one for one in cost.moved}
+        for item in schedule.items:
+            if isinstance(item, Cut):
+                lines.append(f"{indent}for {item.dim} in steps of {item.step}:")
+                indent += "  "
+            else:
+                one = tiles[item.operand, item.memory]
+                said = f"{one.tile_bytes:,} bytes, {one.calls:,} transfers, {one.bytes:,} bytes in all"
+                lines.append(f"{indent}{item.operand} in {item.memory} from {one.source}: {said}")
+        return "\n".join([*lines, f"{indent}compute the tile"])
+
+    def label(self, schedule: LevelNest) -> str:
+        """Loops by letter and step, Stays by operand and memory."""
+        said = [f"{i.dim}{i.step}" if isinstance(i, Cut) else f"{i.operand}@{i.memory}" for i in schedule.items]
+        return " ".join(said)
+
+    # ---- without a search --------------------------------------------------------------------------------------------
+
+    def smallest(self, goal: Goal) -> LevelNest | None:
+        """Uniform tiles: all Stays inside loops with one step a dimension, halved in turns until they fit."""
+        sides = {d: self.layer.extent(d) for d in DIMS}
+        stays = [
+            Stay(x, one.name) for one in self.levels.memories[1:] for x in ("IN", "W", "OUT")
+            if x in one.operands and x in self.layer.operands
+        ]  # fmt: skip
+        while True:
+            loops = [Cut(d, sides[d]) for d in DIMS[:6] if sides[d] < self.layer.extent(d)]  # type: ignore[arg-type]
+            taps = [Cut(d, sides[d]) for d in ("i", "j") if sides[d] < self.layer.extent(d)]
+            inner = [one for one in stays if one.operand != "IN"]
+            made = LevelNest((*loops, *(one for one in stays if one.operand == "IN"), *taps, *inner))
+            if not self.contains(made):
+                return made
+            if all(size == 1 for size in sides.values()):
+                return None
+            widest = max(sides, key=lambda d: (sides[d] if d not in "ij" else 0, sides[d]))
+            sides[widest] = -(-sides[widest] // 2)
+
+    def descended(self, goal: Goal) -> LevelNest | None:
+        """The best plan of descents: of all orders chain by chain, of the best ones pair by pair."""
+        found = list[tuple[int, OneOrder, tuple[int, ...]]]()
+        pieces = self.ordered(goal)
+        for pairs, some in ((0, pieces), (_PAIRS, None)):
+            close = sorted(pieces, key=lambda one: one.value)[:_CLOSE] if some is None else some
+            for one in close:
+                if found and goal.clock.over:
+                    break
+                made = one.searched.descend(pairs)
+                if made is not None:
+                    found.append((made[0], one, made[1]))
+                    one.value = min(one.value, made[0])
+                    if made[0] <= self.least(goal.measure):
+                        return one.searched.terms.nest(made[1])
+        pieces.sort(key=lambda one: one.value)
+        if not found:
+            return None
+        _, best, picks = min(found, key=lambda one: one[0])
+        return best.searched.terms.nest(picks)
+
+    def explain(self) -> tuple[str, ...]:
+        """The memory that the smallest tiles overflow; or pins that leave no plan."""
+        found = tuple(self._overflows())
+        if found or self.smallest(Goal("bytes")) is not None or self._any():
+            return found
+        pins = self.pins.pins
+        spared = [pin for pin in pins if LevelPart(self.layer, self.machine, self.pins.without(pin))._any()]
+        together = f"pins {', '.join(map(str, pins))} together leave no plan" if pins else "no tiles fit all memories"
+        return tuple(f"without pin {pin} there is a plan" for pin in spared) or (together,)
+
+    def _any(self) -> bool:
+        """Whether there is any plan."""
+        return any(one.exact(Goal("bytes"), "")[0] is not None for one in self.pieces(Goal("bytes")))
+
+    def _overflows(self) -> Iterator[str]:
+        window = prod(min(self._smallest_window(d)) for d in "rc")
+        least = {
+            "IN": window * self.layer.inputs * self.machine.in_bytes, "OUT": self.machine.out_bytes,
+            "W": self.machine.w_bytes + self.machine.bias_bytes * self.layer.bias,
+        }  # fmt: skip
+        for one in self.levels.memories[1:]:
+            held = [x for x in one.operands if x in self.layer.operands and x not in one.passed]
+            taken = one.reserved_bytes + sum(least[x] for x in held)
+            if one.bytes is not None and taken > one.bytes:
+                yield f"{one.name}: the smallest tiles of {choices(held)} take {taken} bytes, it has {one.bytes}"
+
+    def _smallest_window(self, axis: str) -> list[int]:
+        """The extents of the windows of single outputs."""
+        found = windowed(self.layer, axis, np.ones((1, 1), np.int64))
+        return [int(size) for size, count in zip(found.length[0], found.count[0], strict=True) if count]
+
+
+class OneOrder(Piece[LevelNest]):
+    """The nests of one order."""
+
+    def __init__(self, part: LevelPart, order: Order, goal: Goal) -> None:
+        self.part, self.order, self.asked = part, order, goal
+        self.value = 1 << 62
+        """The best plan that a descent has found."""
+        self.measures = tuple(dict.fromkeys((goal.measure, *goal.caps)))
+        self._searched: Searched | None = None
+
+    @property
+    def searched(self) -> Searched:
+        """The search of the goal that the piece was made for, built when it is needed."""
+        if self._searched is None:
+            self._searched = self._made(relax=False)
+        return self._searched
+
+    def _made(self, *, relax: bool) -> Searched:
+        part = self.part
+        terms = Terms(part.layer, part.machine, self.order, self.measures, residents=part.residents, relax=relax)
+        return Searched(terms, self.asked.measure, self.asked.caps)
+
+    def floor(self, goal: Goal) -> int:
+        """What holds for all orders; of one that was looked at, its least factors."""
+        least = self.part.least(goal.measure)
+        own = None if self._searched is None or not self.complete else self._searched.floor()
+        return least if own is None else max(least, own)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all chains are listed."""
+        return all(complete(self.part.layer, one.dim, one.layout) for one in self.searched.terms.axes)
+
+    def exact(self, goal: Goal, engine: str) -> tuple[LevelNest | None, int | None]:
+        """Branch and bound; where chains are left out, once more over `relaxed` ones for the bound."""
+        goal.clock.tick()
+        picks, bound = self.searched.best(goal.below, goal.clock)
+        found = None if picks is None else self.searched.terms.nest(picks)
+        goal.stats["boxes"] = self.searched.nodes
+        if not self.complete:
+            below = goal.below if picks is None or bound is None else bound
+            _, bound = self._made(relax=True).best(below, goal.clock)
+            if bound is None and picks is not None:
+                bound = below
+        return found, None if bound is None else max(bound, self.part.least(goal.measure))
+
+    def cp_sat(self, goal: Goal) -> Model[LevelNest] | None:
+        """Chains by number, products step by step."""
+        from formulations.levels.cp_sat import cp_model_of  # late: solvers are slow to import
+
+        if not self.complete:
+            raise Unable("a dimension has too many chains to list: use --engine search")
+        made = cp_model_of(self.searched, goal.below)
+        return (
+            None
+            if made is None
+            else Model(made.model, lambda solver: self.searched.terms.nest(made.chosen(solver)), base=made.constant)
+        )
+
+
+def _descended(part: LevelPart, goal: Goal) -> LevelNest | None:
+    return part.descended(goal)
+
+
+class _Measures(Mapping[str, str]):
+    """The measures: bytes of a memory by its name, too."""
+
+    _known: Mapping[str, str] = {"time": "ticks", "bytes": "bytes", "energy": "fJ", "bytes@MEMORY": "bytes"}
+
+    def __getitem__(self, name: str) -> str:
+        kind, at, memory = name.partition("@")
+        return self._known["bytes@MEMORY" if at and memory and kind == "bytes" else name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class LevelsFormulation(Formulation[LevelNest]):
+    """Layers on memories in levels."""
+
+    name = "levels"
+    summary = "one nest of a layer over memories in levels: DRAM, L2, L1, accumulators"
+    schedule, figures = LevelNest, LevelFigures
+    measures = _Measures()
+    decisions = DECISIONS
+    engines = {  # noqa: RUF012
+        "search": "branch and bound over the chains of every order",
+        "cp-sat": "CP-SAT, a model an order: for small layers",
+    }
+    heuristics = {  # noqa: RUF012
+        "descend": ("of every order the best chain of a dimension beside the others, in turns", _descended),
+        "halving": ("one tile for all memories, halved until it fits", LevelPart.smallest),
+    }
+    starts = ("descend",)
+    quick = ("halving",)
+    floors = False
+    ties = ("time", "bytes")
+    tie_share = 0.5
+
+    def read(self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> Sequence[LevelPart]:
+        """Return every conv and matmul layer, or those named."""
+        picked = network.conv_layers if layers is None else [network.layer(name) for name in layers]
+        return [LevelPart(layer, machine, pins) for layer in picked]

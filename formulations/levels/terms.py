@@ -1,0 +1,222 @@
+"""The prices of a layer under one order of Stays, as sums of products over its dimensions.
+
+With P_q(x) the product over dimensions d of a factor of the chain x_d that is chosen (`formulations.levels.axes`),
+
+    row(x) = constant + sum over q of factor[q] * P_q(x) + sum over (p, q) of pair[p, q] * P_p(x) * (2 * P_q(x) - 1)
+
+is a measure, or the bytes that are taken of a memory. All factors are positive, so a row with the least factors of
+some chains of every dimension is a lower bound for all choices among them. The second sum is of transfers of OUT: a
+tile that is visited v times is written v times, and read v - 1 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from formulations.levels.axes import Axis, axis
+from formulations.levels.orders import REDUCED, Order
+from hwmodels.levels.price import lanes_of, windowed
+from hwmodels.levels.schedule import Cut, LevelNest, Stay
+from hwmodels.nest.price.bilinear import Ints
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
+
+
+@dataclass
+class Row:
+    """A measure, or what is taken of a memory."""
+
+    constant: int = 0
+    factors: dict[int, int] = field(default_factory=dict)
+    pairs: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def add(self, term: int, factor: int) -> None:
+        """Count a product."""
+        if factor:
+            self.factors[term] = self.factors.get(term, 0) + factor
+
+    def value(self, products: Ints) -> Ints:
+        """The row for products (.., Q)."""
+        total = np.full(products.shape[:-1], self.constant, np.int64)
+        for term, factor in self.factors.items():
+            total += factor * products[..., term]
+        for (one, two), factor in self.pairs.items():
+            total += factor * products[..., one] * (2 * products[..., two] - 1)
+        return total
+
+
+def needs_of(layer: Layer, machine: Machine, measures: Sequence[str]) -> frozenset[str]:
+    """What is counted beside bytes and tiles: "calls", "lanes"."""
+    assert machine.levels is not None
+    found = set[str]()
+    if "time" in measures:
+        found |= {"calls"} if any(one.call_ticks for one in machine.levels.memories) else set()
+        found |= {"lanes"} if lanes_of(layer, machine) and machine.compute.cycle_ticks else set()
+    if layer.bias and machine.bias_bytes:
+        found |= {"calls"}
+    return frozenset(found)
+
+
+class Terms:
+    """All rows of a layer under an order, for the measures that are asked for."""
+
+    def __init__(
+        self, layer: Layer, machine: Machine, order: Order, measures: Sequence[str], *,
+        residents: frozenset[Stay] = frozenset(), relax: bool = False,
+    ) -> None:  # fmt: skip
+        assert machine.levels is not None
+        self.layer, self.machine, self.order, self.levels = layer, machine, order, machine.levels
+        needs = needs_of(layer, machine, measures)
+        self.axes: list[Axis] = [
+            axis(layer, machine, order, d, needs, residents=residents, relax=relax) for d in DIMS if layer.extent(d) > 1
+        ]
+        self.dims = [one.dim for one in self.axes]
+        self._columns: list[list[Ints]] = []
+        self._known: dict[tuple[bytes, ...], int] = {}
+        self.measures = {name: self._measure(name) for name in measures}
+        self.memories = self._memories()
+        self.tables: list[Ints] = [
+            np.stack([column[a] for column in self._columns], axis=1) for a in range(len(self.axes))
+        ] if self._columns else [np.zeros((len(one.steps), 0), np.int64) for one in self.axes]  # fmt: skip
+
+    @property
+    def count(self) -> int:
+        """How many products there are."""
+        return len(self._columns)
+
+    def products(self, picks: Sequence[Ints]) -> Ints:
+        """The products (.., Q) of chains, an index (or indices) of every axis."""
+        total = np.ones((1, len(self._columns)), np.int64)
+        for table, pick in zip(self.tables, picks, strict=True):
+            total = total * table[pick]
+        made: Ints = total
+        return made
+
+    # ---- products ----------------------------------------------------------------------------------------------------
+
+    def _term(self, k: int, **kinds: str) -> int:
+        """The product whose factor of a dimension is of the kind said for it ("" for the others)."""
+        parts = [self._factor(one, k, kinds.get(one.dim, kinds.get("others", ""))) for one in self.axes]
+        key = tuple(part.tobytes() for part in parts)
+        if key not in self._known:
+            self._known[key] = len(self._columns)
+            self._columns.append(parts)
+        return self._known[key]
+
+    @staticmethod
+    def _factor(one: Axis, k: int, kind: str) -> Ints:
+        if kind == "lanes":
+            return one.lanes
+        return {"moved": one.moved[k], "tile": one.tile[k], "calls": one.calls[k], "": np.ones_like(one.lanes)}[kind]
+
+    def source(self, k: int) -> str:
+        """The name of the memory that a Stay's tiles come from."""
+        mine = [one.memory for one in self.order.stays if one.operand == self.order.stays[k].operand]
+        at = mine.index(self.order.stays[k].memory)
+        return mine[at - 1] if at else self.levels.memories[0].name
+
+    # ---- rows --------------------------------------------------------------------------------------------------------
+
+    def _measure(self, name: str) -> Row:
+        row, layer, machine = Row(), self.layer, self.machine
+        memories = {one.name: one for one in self.levels.memories}
+        first = self.levels.memories[0].name
+        if name == "energy":
+            row.constant = layer.macs * machine.mac_fj
+        for k in range(len(self.order.stays)):
+            source = memories[self.source(k)]
+            scale = {"time": source.byte_ticks, "energy": source.byte_fj}.get(name)
+            if scale is None:
+                scale = int(source.name == (first if name == "bytes" else name.partition("@")[2]))
+            self._bytes(row, k, scale)
+            if name == "time":
+                self._calls(row, k, source.call_ticks)
+        if name == "time":
+            ticks = machine.compute.cycle_ticks
+            if machine.compute.model == "none":
+                row.constant += layer.cycles * ticks
+            elif ticks:
+                lanes = lanes_of(layer, machine)
+                rest = [layer.extent(d) for d in DIMS if d not in lanes]
+                whole = [-(-layer.extent(d) // lanes[d]) for d in lanes if layer.extent(d) == 1]
+                row.add(self._term(0, **dict.fromkeys(lanes, "lanes")), ticks * layer.inputs * prod(rest + whole))
+        return row
+
+    def _bytes(self, row: Row, k: int, scale: int) -> None:
+        """Count the bytes of a Stay, times `scale`."""
+        layer, machine = self.layer, self.machine
+        operand, moved = self.order.stays[k].operand, self._term(k, others="moved")
+        if not scale:
+            return
+        if operand == "W":
+            row.add(moved, scale * layer.weight_elements * machine.w_bytes)
+            if layer.bias and machine.bias_bytes:
+                kinds = dict.fromkeys(REDUCED, "calls") | dict.fromkeys("brc", "moved")
+                row.add(self._term(k, **kinds), scale * layer.g * layer.m * machine.bias_bytes)
+        elif operand == "IN":
+            # sizes of rows and columns are in `moved`, unless they are of one element
+            fixed = [layer.b, layer.g, layer.n, layer.inputs, machine.in_bytes]
+            row.add(moved, scale * prod(fixed) * self._single())
+        else:
+            results = layer.b * layer.g * layer.m * layer.r * layer.c
+            row.add(moved, scale * 2 * results * machine.psum_bytes)
+            row.constant += scale * results * (machine.out_bytes - 2 * machine.psum_bytes)
+
+    def _single(self) -> int:
+        """Rows times columns of the window of an axis with one output, which is no axis of a search."""
+        one = np.ones((1, 1), np.int64)
+        return prod(int(windowed(self.layer, d, one).sum[0]) for d in "rc" if self.layer.extent(d) == 1)
+
+    def _calls(self, row: Row, k: int, scale: int) -> None:
+        """Count the transfers of a Stay, times `scale`."""
+        operand = self.order.stays[k].operand
+        if not scale:
+            return
+        if operand == "OUT":
+            once = self._term(k, **dict.fromkeys("bgmrc", "calls"))
+            again = self._term(k, **dict.fromkeys("nij", "calls"))
+            row.pairs[once, again] = row.pairs.get((once, again), 0) + scale
+        elif operand == "IN":
+            row.add(self._term(k, **dict.fromkeys("bgmnrc", "calls")), scale * self.layer.inputs)
+        else:
+            row.add(self._term(k, others="calls"), scale)
+
+    def _memories(self) -> dict[str, tuple[Row, int]]:
+        """What is taken of every memory, and how much there is."""
+        found = {}
+        for one in self.levels.memories[1:]:
+            assert one.bytes is not None
+            found[one.name] = Row(one.reserved_bytes), one.bytes
+        for k, stay in enumerate(self.order.stays):
+            row, term = found[stay.memory][0], self._term(k, others="tile")
+            if stay.operand == "IN":
+                row.add(term, self.layer.inputs * self.machine.in_bytes * self._single())
+            elif stay.operand == "OUT":
+                wide = max(self.machine.out_bytes, self.machine.psum_bytes)
+                row.add(term, wide if self.order.sums[k] else self.machine.out_bytes)
+            else:
+                row.add(term, self.machine.w_bytes)
+                if self.layer.bias and self.machine.bias_bytes:
+                    row.add(self._term(k, g="tile", m="tile"), self.machine.bias_bytes)
+        return found
+
+    # ---- schedules ---------------------------------------------------------------------------------------------------
+
+    def nest(self, picks: Sequence[int]) -> LevelNest:
+        """The schedule of chains, an index of every axis: loops that cut nothing are left out."""
+        items, at = list[Cut | Stay](), {d: self.layer.extent(d) for d in DIMS}
+        for k, stay in enumerate(self.order.stays):
+            along = self.order.slides[k]
+            for one, pick in sorted(zip(self.axes, picks, strict=True), key=lambda pair: pair[0].dim == along):
+                seen = one.layout.seen
+                for v in range(seen[k - 1] if k else 0, seen[k]):
+                    step = int(one.steps[pick, v])
+                    if step < at[one.dim]:
+                        items.append(Cut(one.dim, step))  # type: ignore[arg-type]
+                    at[one.dim] = step
+            items.append(stay)
+        return LevelNest(tuple(items))

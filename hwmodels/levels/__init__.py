@@ -1,0 +1,1 @@
+"""Machines whose on-chip memories stand in levels: schedules of a layer, what they cost, and the referee."""
