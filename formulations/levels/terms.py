@@ -72,7 +72,8 @@ class Terms:
         self.layer, self.machine, self.order, self.levels = layer, machine, order, machine.levels
         needs = needs_of(layer, machine, measures)
         self.axes: list[Axis] = [
-            axis(layer, machine, order, d, needs, residents=residents, relax=relax) for d in DIMS if layer.extent(d) > 1
+            axis(layer, machine, order, d, needs, residents=residents, relax=relax)
+            for d in [d for d in DIMS if layer.extent(d) > 1] or ["b"]
         ]
         self.dims = [one.dim for one in self.axes]
         self._columns: list[list[Ints]] = []
@@ -90,11 +91,10 @@ class Terms:
 
     def products(self, picks: Sequence[Ints]) -> Ints:
         """The products (.., Q) of chains, an index (or indices) of every axis."""
-        total = np.ones((1, len(self._columns)), np.int64)
+        total: Ints = np.ones((1, len(self._columns)), np.int64)
         for table, pick in zip(self.tables, picks, strict=True):
             total = total * table[pick]
-        made: Ints = total
-        return made
+        return total
 
     # ---- products ----------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,8 @@ class Terms:
     def _factor(one: Axis, k: int, kind: str) -> Ints:
         if kind == "lanes":
             return one.lanes
-        return {"moved": one.moved[k], "tile": one.tile[k], "calls": one.calls[k], "": np.ones_like(one.lanes)}[kind]
+        factors = {"moved": one.moved, "tile": one.tile, "calls": one.calls}
+        return factors[kind][k] if kind else np.ones_like(one.lanes)
 
     def source(self, k: int) -> str:
         """The name of the memory that a Stay's tiles come from."""
