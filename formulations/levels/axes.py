@@ -8,6 +8,7 @@ nothing inside it does: a smaller tile is better then. By Stay k, with the loops
               windows; else 1 (its extent is in the coefficient)
     tile[k]   its factor of the tile: the largest piece, or window; 1 if the operand does not depend on d
     calls[k]  its factor of the transfers: pieces (windows that fetch something)
+    first[k]  its factor of the first tile: the largest piece, or the first window
     lanes     rounds of lanes over the innermost pieces
 
 A price is a sum over Stays of coefficients times products over d of these (`formulations.levels.terms`).
@@ -57,6 +58,7 @@ class Axis:
     """(K, T) for K Stays, as `tile` and `calls`."""
     tile: Ints
     calls: Ints
+    first: Ints
     lanes: Ints
     """(T,)."""
     exact: bool
@@ -94,38 +96,39 @@ def axis(
 ) -> Axis:  # fmt: skip
     """Return the factors of all chains of a dimension that may matter, for the measures `needs`.
 
-    `needs`: of "calls" and "lanes", what is counted beside bytes and tiles. `residents`: Stays that hold all of their
-    operand. `relax`: of `chains.relaxed` ones.
+    `needs`: of "calls", "lanes" and "first", what is counted beside bytes and tiles. `residents`: Stays that hold all
+    of their operand. `relax`: of `chains.relaxed` ones.
     """
     lanes = lanes_of(layer, machine).get(dim, 0) if "lanes" in needs else 0
     wide = dim in "rc" and not window_of(layer, dim).trivial
     made = layout(order, dim, windows=wide, calls="calls" in needs, ends=bool(lanes), residents=residents)
     columns = [_columns(order, made, k, dim) for k in range(len(order.stays))]
-    kept = columns if "calls" in needs else [pair[:2] for pair in columns]
-    asked = tuple(sorted({column for stay in kept for column in stay}))
+    chosen = [0, 1, *([2] if "calls" in needs else []), *([3] if "first" in needs else [])]
+    kept = [{kind: stay[kind] for kind in chosen} for stay in columns]
+    asked = tuple(sorted({column for stay in kept for column in stay.values()}))
     pinned = [k for k, stay in enumerate(order.stays) if stay in residents and dim in RELEVANT[stay.operand]]
     whole = max((made.seen[k] for k in pinned), default=0)
     table = _table(layer.model_copy(update={"name": "x"}), dim, made.depth, made.free, asked, relax, lanes, whole)
-    moved, tile, calls = (
-        np.stack([table.values[stay[kind]] if kind < len(stay) else table.one for stay in kept]) for kind in range(3)
-    )
-    return Axis(dim, table.steps, made, moved, tile, calls, table.values[_LANES], not relax)
+    moved, tile, calls, first = (
+        np.stack([table.values[stay.get(kind, _ONE)] for stay in kept]) for kind in range(4)
+    )  # fmt: skip
+    return Axis(dim, table.steps, made, moved, tile, calls, first, table.values[_LANES], not relax)
 
 
 _ONE, _LANES = ("one", 0, False), ("lanes", 0, False)
 
 
-def _columns(order: Order, made: Layout, k: int, dim: str) -> tuple[Column, Column, Column]:
-    """Where the factors of a Stay's bytes, tile and transfers stand."""
+def _columns(order: Order, made: Layout, k: int, dim: str) -> tuple[Column, Column, Column, Column]:
+    """Where the factors of a Stay's bytes, tile, transfers and first tile stand."""
     operand, v, slid = order.stays[k].operand, made.seen[k], made.slid[k] and made.seen[k] > 0
     pieces = ("pieces", v, False)
     if dim not in RELEVANT[operand]:
-        return pieces, _ONE, pieces
+        return pieces, _ONE, pieces, _ONE
     if operand != "IN" or dim in "bgn":
-        return _ONE, ("tile", v, False), pieces
+        return _ONE, ("tile", v, False), pieces, ("tile", v, False)
     if dim in "ij":
-        return _ONE, _ONE, pieces
-    return ("rows", v, slid), ("window", v, False), ("fetches", v, slid)
+        return _ONE, _ONE, pieces, _ONE
+    return ("rows", v, slid), ("window", v, False), ("fetches", v, slid), ("first", v, False)
 
 
 @dataclass(frozen=True)
@@ -134,10 +137,6 @@ class _Table:
 
     steps: Ints
     values: Mapping[Column, Ints]
-
-    @property
-    def one(self) -> Ints:
-        return self.values[_ONE]
 
 
 @lru_cache(maxsize=1024)
@@ -158,6 +157,9 @@ def _table(
         kind, v, slid = column
         if kind in ("tile", "pieces"):
             values[column] = (least if kind == "tile" else pieces)[:, v]
+        elif kind == "first":
+            low, high = window_of(layer, dim).rows(0 * one, least[:, v], 0, window_of(layer, dim).taps)
+            values[column] = np.maximum(high - low, 0)
         elif kind != "one":
             found = _inputs(layer, dim, steps[:, :v], slid)
             if relax:

@@ -36,7 +36,10 @@ class CpModel:
 
 def cp_model_of(searched: Searched, below: int | None) -> CpModel | None:
     """Return the model of an order, None if its least factors do not fit; raises Unable for too many chains."""
-    tables, floor = searched.terms.tables, searched.floor()
+    tables, floor, aim = searched.terms.tables, searched.floor(), searched.row
+    caps = [(row, most) for row, most in searched.caps if isinstance(row, Row)]
+    if not isinstance(aim, Row) or len(caps) < len(searched.caps):
+        raise Unable("transfers that overlap have no CP-SAT model: use --engine search")
     if floor is None or (below is not None and floor >= below):
         return None
     if any(len(table) > _CHAINS for table in tables):
@@ -44,12 +47,12 @@ def cp_model_of(searched: Searched, below: int | None) -> CpModel | None:
     model = cp_model.CpModel()
     choice = [model.new_int_var(0, len(table) - 1, f"x{a}") for a, table in enumerate(tables)]
     products = [_product(model, choice, tables, q) for q in range(searched.terms.count)]
-    made = CpModel(model, choice, searched.row.constant)
-    for row, most in searched.caps:
+    made = CpModel(model, choice, aim.constant)
+    for row, most in caps:
         model.add(_sum(model, row, products) <= most - row.constant)
-    objective = _sum(model, searched.row, products)
+    objective = _sum(model, aim, products)
     if below is not None:
-        model.add(objective <= below - 1 - searched.row.constant)
+        model.add(objective <= below - 1 - aim.constant)
     model.minimize(objective)
     return made
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from formulations.levels.axes import complete
 from formulations.levels.orders import Order, orders
-from formulations.levels.search import Searched
+from formulations.levels.search import NOTHING, Judge, Searched
 from formulations.levels.terms import Terms
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
-from hwmodels.levels.price import lanes_of, levels_of, price, window_of, windowed
+from hwmodels.levels.price import Cost, lanes_of, levels_of, price, window_of, windowed
 from hwmodels.levels.replay.walk import walk
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
 from hwmodels.outcome import Natural
@@ -25,10 +25,14 @@ from instances.network.network import Network
 from instances.network.workload import DIMS, RELEVANT, Layer, refuse_long
 
 DECISIONS: Mapping[str, Decision] = {
-    "resident": Decision("an operand that lies whole in a memory, such as W@l2", open=True),
+    "resident": Decision("an operand that lies whole in a memory, such as W@l2", ("W@l2",), open=True),
 }
 #: Orders that `descend` looks at closely, and pairs of chains it compares there at a time.
 _CLOSE, _PAIRS = 12, 300_000
+#: Nests whose transfers are followed, an order, and steps of these at most; chains that are tried where one is mended.
+_FOLLOWED, _STEPS, _TRIED = 10, 50_000, 6
+#: Schedules whose cost is kept.
+_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,9 @@ class LevelPart(Part[LevelNest]):
         refuse_long(layer)
         self.name, self.layer, self.machine, self.pins = layer.name, layer, machine, pins or Pins()
         self.residents = frozenset(self._resident(pin.value, pin.op) for pin in self.pins.pins)
+        self.followed = 0
+        """Nests whose transfers were followed."""
+        self._costs: dict[LevelNest, Cost] = {}
         self._searched: dict[tuple[object, ...], list[OneOrder]] = {}
 
     def _resident(self, value: str, op: str) -> Stay:
@@ -112,7 +119,10 @@ class LevelPart(Part[LevelNest]):
             lanes, unit = lanes_of(layer, machine), machine.compute
             rounds = prod(-(-layer.extent(d) // lanes.get(d, 1)) for d in DIMS) * layer.inputs
             cycles = layer.cycles if unit.model == "none" else rounds
-            return cycles * unit.cycle_ticks + sum(across[name] * one.byte_ticks for name, one in prices.items())
+            moving = [across[name] * one.byte_ticks for name, one in prices.items()]
+            if self.levels.queues == "serial":
+                return cycles * unit.cycle_ticks + sum(moving)
+            return max(cycles * unit.cycle_ticks, *(moving if self.levels.queues == "each" else [sum(moving)]))
         return must if measure == "bytes" else across[measure.partition("@")[2]]
 
     @cached_property
@@ -139,9 +149,17 @@ class LevelPart(Part[LevelNest]):
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 
+    def cost(self, schedule: LevelNest) -> Cost:
+        """What a schedule costs; the latest ones are kept, as following transfers that overlap takes time."""
+        if schedule not in self._costs:
+            if len(self._costs) >= _KEPT:
+                self._costs.pop(next(iter(self._costs)))
+            self._costs[schedule] = price(self.layer, self.machine, schedule)
+        return self._costs[schedule]
+
     def price(self, schedule: LevelNest) -> Priced:
         """Bytes by memory, energy, time."""
-        cost = price(self.layer, self.machine, schedule)
+        cost = self.cost(schedule)
         memories = {one.name: one for one in self.levels.memories}
         moving = {
             f"{one.operand} {one.source} to {one.memory}": one.calls * memories[one.source].call_ticks
@@ -150,7 +168,9 @@ class LevelPart(Part[LevelNest]):
         }
         crossing = {f"{one.operand} to {one.memory}": one.bytes for one in cost.moved
                     if one.source == self.levels.memories[0].name}  # fmt: skip
-        terms = {"time": {"compute": cost.compute_ticks, **moving}, "bytes": crossing}
+        terms = {"bytes": crossing}
+        if self.levels.queues == "serial":
+            terms["time"] = {"compute": cost.compute_ticks, **moving}
         return Priced(cost.measures, terms)
 
     def replay(self, schedule: LevelNest) -> Replayed:
@@ -163,13 +183,23 @@ class LevelPart(Part[LevelNest]):
 
     def figures_of(self, schedule: LevelNest, walked: Replayed) -> LevelFigures:
         """What moves for every Stay, and what the memories take."""
-        cost = price(self.layer, self.machine, schedule)
+        cost = self.cost(schedule)
         moved = (LevelMoved(m.operand, m.memory, m.source, m.calls, m.bytes, m.tile_bytes) for m in cost.moved)
         return LevelFigures(tuple(moved), cost.occupancy_bytes, cost.compute_ticks)
 
+    def steps(self, schedule: LevelNest) -> int:
+        """How many steps a nest has at most: pieces of all dimensions that loops outside the last Stay make."""
+        last, total = max(k for k, _ in schedule.stays()), 1
+        for d, steps in schedule.steps(last).items():
+            length = self.layer.extent(d)
+            for step in steps:
+                total *= -(-length // step)
+                length = step
+        return total
+
     def contains(self, schedule: LevelNest) -> tuple[str, ...]:
         """Memories that overflow, and pins that are not kept."""
-        cost = price(self.layer, self.machine, schedule)
+        cost = self.cost(schedule)
         found = []
         for one in self.levels.memories[1:]:
             taken = cost.occupancy_bytes[one.name]
@@ -186,7 +216,7 @@ class LevelPart(Part[LevelNest]):
 
     def show(self, schedule: LevelNest) -> str:
         """The nest, a line a loop or Stay."""
-        cost, lines, indent = price(self.layer, self.machine, schedule), list[str](), "  "
+        cost, lines, indent = self.cost(schedule), list[str](), "  "
         tiles = {(one.operand, one.memory): one for one in cost.moved}
         for item in schedule.items:
             if isinstance(item, Cut):
@@ -225,25 +255,27 @@ class LevelPart(Part[LevelNest]):
             sides[widest] = -(-sides[widest] // 2)
 
     def descended(self, goal: Goal) -> LevelNest | None:
-        """The best plan of descents: of all orders chain by chain, of the best ones pair by pair."""
-        found = list[tuple[int, OneOrder, tuple[int, ...]]]()
+        """The best plan of descents: of all orders chain by chain, of the best ones pair by pair.
+
+        Where rows are bounds alone the best ones are followed, and mended by what they truly take.
+        """
+        best: tuple[int, LevelNest | None] = (NOTHING, None)
         pieces = self.ordered(goal)
-        for pairs, some in ((0, pieces), (_PAIRS, None)):
-            close = sorted(pieces, key=lambda one: one.value)[:_CLOSE] if some is None else some
-            for one in close:
-                if found and goal.clock.over:
+        for pairs in (0, _PAIRS):
+            for one in sorted(pieces, key=lambda one: one.value)[: _CLOSE if pairs else None]:
+                if best[1] is not None and (goal.clock.over or best[0] <= self.least(goal.measure)):
                     break
                 made = one.searched.descend(pairs)
-                if made is not None:
-                    found.append((made[0], one, made[1]))
-                    one.value = min(one.value, made[0])
-                    if made[0] <= self.least(goal.measure):
-                        return one.searched.terms.nest(made[1])
+                if made is None:
+                    continue
+                one.value, picks = min(one.value, made[0]), made[1]
+                value: int | None = made[0]
+                if one.followed and (pairs or best[1] is None):
+                    value, picks = one.mended(picks, goal) if pairs else (one.judged(goal.caps)(picks), picks)
+                if value is not None and value < best[0] and (pairs or best[1] is None or not one.followed):
+                    best = value, one.searched.terms.nest(picks)
         pieces.sort(key=lambda one: one.value)
-        if not found:
-            return None
-        _, best, picks = min(found, key=lambda one: one[0])
-        return best.searched.terms.nest(picks)
+        return best[1]
 
     def explain(self) -> tuple[str, ...]:
         """The memory that the smallest tiles overflow; or pins that leave no plan."""
@@ -269,7 +301,7 @@ class LevelPart(Part[LevelNest]):
             held = [x for x in one.operands if x in self.layer.operands and x not in one.passed]
             taken = one.reserved_bytes + sum(least[x] for x in held)
             if one.bytes is not None and taken > one.bytes:
-                yield f"{one.name}: the smallest tiles of {choices(held)} take {taken} bytes, it has {one.bytes}"
+                yield f"{one.name}: the smallest tiles of {', '.join(held)} take {taken} bytes, it has {one.bytes}"
 
     def _smallest_window(self, axis: str) -> list[int]:
         """The extents of the windows of single outputs."""
@@ -313,7 +345,7 @@ class OneOrder(Piece[LevelNest]):
     def exact(self, goal: Goal, engine: str) -> tuple[LevelNest | None, int | None]:
         """Branch and bound; where chains are left out, once more over `relaxed` ones for the bound."""
         goal.clock.tick()
-        picks, bound = self.searched.best(goal.below, goal.clock)
+        picks, bound = self.searched.best(goal.below, goal.clock, self.judged(goal.caps) if self.followed else None)
         found = None if picks is None else self.searched.terms.nest(picks)
         goal.stats["boxes"] = self.searched.nodes
         if not self.complete:
@@ -322,6 +354,40 @@ class OneOrder(Piece[LevelNest]):
             if bound is None and picks is not None:
                 bound = below
         return found, None if bound is None else max(bound, self.part.least(goal.measure))
+
+    @property
+    def followed(self) -> bool:
+        """Whether rows are bounds of time alone, which is found by following all transfers."""
+        return "time" in self.measures and self.part.levels.queues != "serial"
+
+    def mended(self, picks: tuple[int, ...], goal: Goal) -> tuple[int | None, tuple[int, ...]]:
+        """Exchange the chains of one dimension after the other, those with the best guess tried, by the true cost."""
+        judge, searched = self.judged(goal.caps), self.searched
+        best, picks = judge(picks), tuple(picks)
+        gained = True
+        while gained and best is not None and not goal.clock.over:
+            gained = False
+            for a in range(len(picks)):
+                for pick in searched.ranked(picks, a)[:_TRIED]:
+                    other = (*picks[:a], pick, *picks[a + 1 :])
+                    cost = judge(other) if other != picks and not goal.clock.over else None
+                    if cost is not None and cost < best:
+                        best, picks, gained = cost, other, True
+        return best, picks
+
+    def judged(self, caps: Mapping[str, int]) -> Judge:
+        """What picks cost by their price, as long as there are nests to look at (`_FOLLOWED`)."""
+
+        def judge(picks: tuple[int, ...]) -> int | None:
+            nest = self.searched.terms.nest(picks)
+            if self.part.followed >= _FOLLOWED * len(self.part.orders) or self.part.steps(nest) > _STEPS:
+                return None
+            self.part.followed += 1
+            measures = self.part.cost(nest).measures
+            kept = all(measures[name] <= most for name, most in caps.items())
+            return measures[self.asked.measure] if kept else NOTHING
+
+        return judge
 
     def cp_sat(self, goal: Goal) -> Model[LevelNest] | None:
         """Chains by number, products step by step."""
@@ -362,7 +428,7 @@ class LevelsFormulation(Formulation[LevelNest]):
 
     name = "levels"
     summary = "one nest of a layer over memories in levels: DRAM, L2, L1, accumulators"
-    schedule, figures = LevelNest, LevelFigures
+    schedule, figures, target = LevelNest, LevelFigures, tuple[Layer, ...]
     measures = _Measures()
     decisions = DECISIONS
     engines = {  # noqa: RUF012

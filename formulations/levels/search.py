@@ -12,14 +12,15 @@ pair that fits, until nothing is gained.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.clock import Clock
-from formulations.levels.terms import Row, Terms
+from formulations.levels.terms import Guess, Largest, Row, Terms
 from hwmodels.nest.price.bilinear import Ints
 
 #: Boxes that are halved at a time; pairs of chains that are looked at together.
@@ -68,12 +69,43 @@ class Tree:
         return made
 
 
+#: What picks cost, beside what rows say of them.
+Judge = Callable[[tuple[int, ...]], int | None]
+
+
+@dataclass
+class _Best:
+    """The best picks so far, and what is left open."""
+
+    most: int
+    """Only less is of interest."""
+    picks: tuple[int, ...] | None = None
+    open: int = NOTHING
+    """The least bound of picks that nobody has looked at."""
+
+    @property
+    def known(self) -> list[int]:
+        """What bounds follow from."""
+        return [*([self.most] if self.picks is not None else []), *([self.open] if self.open < self.most else [])]
+
+    def take(self, value: int, picks: tuple[int, ...], judge: Judge | None) -> bool:
+        """Look at picks by their bound; False if none that are worse by it can be of interest."""
+        if value >= min(self.most, self.open):
+            return False
+        cost = value if judge is None else judge(picks)
+        if cost is None:
+            self.open = value
+        elif cost < self.most:
+            self.most, self.picks = cost, picks
+        return cost is not None
+
+
 class Searched:
     """The search of one order for one goal: `row` is minimised, `caps` are rows with the most they may be."""
 
     def __init__(self, terms: Terms, measure: str, most: Mapping[str, int]) -> None:
         self.terms, self.row = terms, terms.measures[measure]
-        self.caps: list[tuple[Row, int]] = [*terms.memories.values()]
+        self.caps: list[tuple[Row | Largest, int]] = [*terms.memories.values()]
         self.caps += [(terms.measures[name], cap) for name, cap in most.items()]
         self.nodes = 0
 
@@ -107,12 +139,13 @@ class Searched:
                 if self._falls(picks, row, pairs) > most:
                     return None
                 self.caps.append((row, most))
-            value = self._falls(picks, self.row, pairs)
+            guess = self.terms.guess if self.row is self.terms.measures.get("time") else None
+            value = self._falls(picks, guess or self.row, pairs)
             return None if value == NOTHING else (value, tuple(picks))
         finally:
             self.caps = caps
 
-    def _falls(self, picks: list[int], row: Row, pairs: int) -> int:
+    def _falls(self, picks: list[int], row: Row | Largest | Guess, pairs: int) -> int:
         """Exchange chains for better ones by a row until nothing is gained; its value, `NOTHING` if nothing fits."""
         axes, best = range(len(picks)), self._value(picks, row)
         size = [len(table) for table in self.terms.tables]
@@ -135,11 +168,13 @@ class Searched:
         tiles = sorted({term for row, _ in self.terms.memories.values() for term in row.factors})
         return int(np.log(table[:, tiles]).sum(axis=1).argmin()) if tiles else 0
 
-    def _value(self, picks: Sequence[int], row: Row) -> int:
+    def _value(self, picks: Sequence[int], row: Row | Largest | Guess) -> int:
         products = self.terms.products([np.array([pick]) for pick in picks])
         return int(row.value(products)[0]) if self.fits(products)[0] else NOTHING
 
-    def _exchanged(self, picks: Sequence[int], pair: Sequence[int], row: Row) -> tuple[int, tuple[int, ...]]:
+    def _exchanged(
+        self, picks: Sequence[int], pair: Sequence[int], row: Row | Largest | Guess
+    ) -> tuple[int, tuple[int, ...]]:  # fmt: skip
         """The best chains of one or two axes beside the others, and their value."""
         tables = self.terms.tables
         rest = np.ones((1, tables[0].shape[1]), np.int64)
@@ -157,28 +192,41 @@ class Searched:
                 best, chosen = int(values[i, j]), (at + int(i), int(j))[: len(pair)]
         return best, chosen
 
+    def ranked(self, picks: Sequence[int], a: int) -> list[int]:
+        """The chains of an axis that fit beside others, those with the best guess first."""
+        tables = self.terms.tables
+        products = np.ones((1, tables[0].shape[1]), np.int64)
+        for k, table in enumerate(tables):
+            products = products * (table if k == a else table[picks[k]])
+        values = np.where(self.fits(products), (self.terms.guess or self.row).value(products), NOTHING)
+        return [int(k) for k in np.argsort(values, kind="stable") if values[k] < NOTHING]
+
     # ---- proof -------------------------------------------------------------------------------------------------------
 
-    def best(self, below: int | None, clock: Clock) -> tuple[tuple[int, ...] | None, int | None]:
+    def best(
+        self, below: int | None, clock: Clock, judge: Judge | None = None
+    ) -> tuple[tuple[int, ...] | None, int | None]:
         """The picks of the least value below `below`, if there are any, and a bound: None if there is nothing below.
 
-        When the time is up the bound is the least one of the boxes that are left.
+        When the time is up the bound is the least one of the boxes that are left. `judge` says what picks cost where
+        rows are bounds alone: NOTHING if they do not keep to the caps, None if it does not look at more; those picks
+        are left open.
         """
         trees = [Tree(table) for table in self.terms.tables]
-        most, picks = NOTHING if below is None else below, None
+        found = _Best(NOTHING if below is None else below)
         stack, weigh = [(self.floor() or 0, np.zeros((1, len(trees)), np.int64))], self._weights()
         while stack:
             if clock.over:
-                return picks, min([least for least, _ in stack] + ([most] if picks else []))
+                return found.picks, min([least for least, _ in stack] + found.known)
             boxes = self._taken(stack)
-            boxes, values = self._bounded(trees, boxes, most)
+            boxes, values = self._bounded(trees, boxes, min(found.most, found.open))
             open_ = np.stack([tree.pick[boxes[:, a]] < 0 for a, tree in enumerate(trees)], axis=1)
             done = ~open_.any(axis=1)
-            if done.any():
-                at = np.flatnonzero(done)[int(values[done].argmin())]
-                most = int(values[at])
+            for at in np.flatnonzero(done)[np.argsort(values[done], kind="stable")]:
                 picks = tuple(int(tree.pick[boxes[at, a]]) for a, tree in enumerate(trees))
-            going = ~done & (values < most)
+                if not found.take(int(values[at]), picks, judge):
+                    break
+            going = ~done & (values < min(found.most, found.open))
             boxes, values, open_ = boxes[going], values[going], open_[going]
             if not len(boxes):
                 continue
@@ -190,7 +238,7 @@ class Searched:
                 halves[mine, :, a] = tree.halve(boxes[mine, a])
             order = np.argsort(values, kind="stable")
             stack.append((int(values.min()), halves[order].reshape(-1, len(trees))))
-        return picks, most if picks else None
+        return found.picks, min(found.known, default=None)
 
     @staticmethod
     def _taken(stack: list[tuple[int, Ints]]) -> Ints:

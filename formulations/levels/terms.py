@@ -22,6 +22,7 @@ from formulations.levels.orders import REDUCED, Order
 from hwmodels.levels.price import lanes_of, windowed
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
 from hwmodels.nest.price.bilinear import Ints
+from instances.machine.levels import Level
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
 
@@ -49,12 +50,55 @@ class Row:
         return total
 
 
+@dataclass
+class Largest:
+    """The largest of some rows: what no queue, nor the PEs, can do without, where they work side by side."""
+
+    rows: list[Row]
+
+    @property
+    def factors(self) -> set[int]:
+        """The products that count in any row."""
+        return {term for row in self.rows for term in row.factors}
+
+    @property
+    def pairs(self) -> set[tuple[int, int]]:
+        """Those that count in pairs."""
+        return {pair for row in self.rows for pair in row.pairs}
+
+    def value(self, products: Ints) -> Ints:
+        """The largest value."""
+        made: Ints = np.max([row.value(products) for row in self.rows], axis=0)
+        return made
+
+
+@dataclass
+class Guess:
+    """What a nest whose transfers overlap will take, roughly: rows, first loads, the last step and the last stores."""
+
+    compute: Row
+    """With the first loads."""
+    queues: list[tuple[Row, int]]
+    """Each queue, and the product of the visits after whose last one only compute and stores are left."""
+    stores: Row
+    """The last stores."""
+
+    def value(self, products: Ints) -> Ints:
+        """The guess for products (.., Q)."""
+        computed, stored = self.compute.value(products), self.stores.value(products)
+        found = computed + stored
+        for row, visits in self.queues:
+            found = np.maximum(found, row.value(products) + computed // np.maximum(products[..., visits], 1))
+        return found
+
+
 def needs_of(layer: Layer, machine: Machine, measures: Sequence[str]) -> frozenset[str]:
-    """What is counted beside bytes and tiles: "calls", "lanes"."""
+    """What is counted beside bytes and tiles: "calls", "lanes", "first"."""
     assert machine.levels is not None
     found = set[str]()
     if "time" in measures:
         found |= {"calls"} if any(one.call_ticks for one in machine.levels.memories) else set()
+        found |= {"first", "calls"} if machine.levels.queues != "serial" else set()
         found |= {"lanes"} if lanes_of(layer, machine) and machine.compute.cycle_ticks else set()
     if layer.bias and machine.bias_bytes:
         found |= {"calls"}
@@ -78,7 +122,12 @@ class Terms:
         self.dims = [one.dim for one in self.axes]
         self._columns: list[list[Ints]] = []
         self._known: dict[tuple[bytes, ...], int] = {}
-        self.measures = {name: self._measure(name) for name in measures}
+        self.guess: Guess | None = None
+        """Of machines whose transfers overlap, if time is asked for."""
+        self.measures: dict[str, Row | Largest] = {
+            name: self._busy() if name == "time" and machine.levels.queues != "serial" else self._measure(name)
+            for name in measures
+        }
         self.memories = self._memories()
         self.tables: list[Ints] = [
             np.stack([column[a] for column in self._columns], axis=1) for a in range(len(self.axes))
@@ -111,7 +160,7 @@ class Terms:
     def _factor(one: Axis, k: int, kind: str) -> Ints:
         if kind == "lanes":
             return one.lanes
-        factors = {"moved": one.moved, "tile": one.tile, "calls": one.calls}
+        factors = {"moved": one.moved, "tile": one.tile, "calls": one.calls, "first": one.first}
         return factors[kind][k] if kind else np.ones_like(one.lanes)
 
     def source(self, k: int) -> str:
@@ -123,11 +172,11 @@ class Terms:
     # ---- rows --------------------------------------------------------------------------------------------------------
 
     def _measure(self, name: str) -> Row:
-        row, layer, machine = Row(), self.layer, self.machine
+        row = Row()
         memories = {one.name: one for one in self.levels.memories}
         first = self.levels.memories[0].name
         if name == "energy":
-            row.constant = layer.macs * machine.mac_fj
+            row.constant = self.layer.macs * self.machine.mac_fj
         for k in range(len(self.order.stays)):
             source = memories[self.source(k)]
             scale = {"time": source.byte_ticks, "energy": source.byte_fj}.get(name)
@@ -137,15 +186,50 @@ class Terms:
             if name == "time":
                 self._calls(row, k, source.call_ticks)
         if name == "time":
-            ticks = machine.compute.cycle_ticks
-            if machine.compute.model == "none":
-                row.constant += layer.cycles * ticks
-            elif ticks:
-                lanes = lanes_of(layer, machine)
-                rest = [layer.extent(d) for d in DIMS if d not in lanes]
-                whole = [-(-layer.extent(d) // lanes[d]) for d in lanes if layer.extent(d) == 1]
-                row.add(self._term(0, **dict.fromkeys(lanes, "lanes")), ticks * layer.inputs * prod(rest + whole))
+            self._compute(row)
         return row
+
+    def _compute(self, row: Row) -> None:
+        """Count the ticks of the MAC array."""
+        layer, machine, ticks = self.layer, self.machine, self.machine.compute.cycle_ticks
+        if machine.compute.model == "none":
+            row.constant += layer.cycles * ticks
+        elif ticks:
+            lanes = lanes_of(layer, machine)
+            rest = [layer.extent(d) for d in DIMS if d not in lanes]
+            whole = [-(-layer.extent(d) // lanes[d]) for d in lanes if layer.extent(d) == 1]
+            row.add(self._term(0, **dict.fromkeys(lanes, "lanes")), ticks * layer.inputs * prod(rest + whole))
+
+    def _busy(self) -> Largest:
+        """What the PEs, and every queue, are busy with: no schedule whose transfers overlap takes less.
+
+        The PEs begin when the first tiles are there: all that come from off the chip, one after the other, and then
+        those of the last of them in the nearer memories; with one queue all first tiles.
+        """
+        queues: dict[str, Row] = {}
+        memories = {one.name: one for one in self.levels.memories}
+        for k in range(len(self.order.stays)):
+            source = memories[self.source(k)]
+            row = queues.setdefault(source.name if self.levels.queues == "each" else "", Row())
+            self._bytes(row, k, source.byte_ticks)
+            self._calls(row, k, source.call_ticks)
+        computed = Row()
+        self._compute(computed)
+        loads = [k for k, stay in enumerate(self.order.stays) if stay.operand != "OUT"]
+        far = [k for k in loads if self.source(k) == self.levels.memories[0].name]
+        last = self.order.stays[far[-1]].operand
+        for k in loads:
+            if self.levels.queues == "one" or k in far or self.order.stays[k].operand == last:
+                self._first(computed, k, memories[self.source(k)])
+        stored = Row()
+        for k, stay in enumerate(self.order.stays):
+            if stay.operand == "OUT":
+                source, size = memories[self.source(k)], self.machine.out_bytes
+                stored.constant += source.call_ticks
+                stored.add(self._term(k, others="tile"), source.byte_ticks * size)
+        visits = {name: self._visits([k for k in loads if not name or self.source(k) == name]) for name in queues}
+        self.guess = Guess(computed, [(row, visits[name]) for name, row in queues.items()], stored)
+        return Largest([computed, *queues.values()])
 
     def _bytes(self, row: Row, k: int, scale: int) -> None:
         """Count the bytes of a Stay, times `scale`."""
@@ -186,6 +270,19 @@ class Terms:
         else:
             row.add(self._term(k, others="calls"), scale)
 
+    def _visits(self, loads: list[int]) -> int:
+        """The product of the visits of the innermost of some Stays; of one step if there is none."""
+        return self._term(loads[-1], others="calls") if loads else self._term(0)
+
+    def _first(self, row: Row, k: int, source: Level) -> None:
+        """Count the load of the first tile of a Stay."""
+        layer, machine, first = self.layer, self.machine, self._term(k, others="first")
+        row.constant += source.call_ticks
+        size = machine.w_bytes
+        if self.order.stays[k].operand == "IN":
+            size = layer.inputs * machine.in_bytes * self._single()
+        row.add(first, source.byte_ticks * size)
+
     def _memories(self) -> dict[str, tuple[Row, int]]:
         """What is taken of every memory, and how much there is."""
         found = {}
@@ -194,15 +291,16 @@ class Terms:
             found[one.name] = Row(one.reserved_bytes), one.bytes
         for k, stay in enumerate(self.order.stays):
             row, term = found[stay.memory][0], self._term(k, others="tile")
+            buffers = self.levels.memory(stay.memory).buffers
             if stay.operand == "IN":
-                row.add(term, self.layer.inputs * self.machine.in_bytes * self._single())
+                row.add(term, buffers * self.layer.inputs * self.machine.in_bytes * self._single())
             elif stay.operand == "OUT":
                 wide = max(self.machine.out_bytes, self.machine.psum_bytes)
-                row.add(term, wide if self.order.sums[k] else self.machine.out_bytes)
+                row.add(term, buffers * (wide if self.order.sums[k] else self.machine.out_bytes))
             else:
-                row.add(term, self.machine.w_bytes)
+                row.add(term, buffers * self.machine.w_bytes)
                 if self.layer.bias and self.machine.bias_bytes:
-                    row.add(self._term(k, g="tile", m="tile"), self.machine.bias_bytes)
+                    row.add(self._term(k, g="tile", m="tile"), buffers * self.machine.bias_bytes)
         return found
 
     # ---- schedules ---------------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ OUT, or anywhere for the nearest one.
 
     bytes@M   all bytes between memory M and nearer ones; `bytes` is bytes@ the first memory [bytes]
     energy    sum of bytes@M * byte_fj of M, and mac_fj for every product [fJ]
-    time      one transfer or tile of compute after the other: sum of calls * call_ticks + bytes * byte_ticks of the
-              source, and cycles of the MAC array over the innermost tiles [ticks]
+    time      queues "serial": one transfer or tile of compute after the other: sum of calls * call_ticks + bytes *
+              byte_ticks of the source, and cycles of the MAC array over the innermost tiles; else
+              `hwmodels.levels.pipeline` [ticks]
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from math import prod
 
 import numpy as np
 
+from hwmodels.levels.pipeline import overlapped
 from hwmodels.levels.schedule import Cut, LevelNest, Stay, real, source
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Pieces, Window, cut, windows
@@ -97,12 +99,13 @@ def price(layer: Layer, machine: Machine, nest: LevelNest) -> Cost:
     moved = [_moved(layer, machine, levels, nest, k, stay, cuts) for k, stay in nest.stays()]
     taken = {one.name: one.reserved_bytes for one in levels.memories[1:]}
     for one in moved:
-        taken[one.memory] += one.tile_bytes
+        taken[one.memory] += one.tile_bytes * levels.memory(one.memory).buffers
     computed = compute_cycles(layer, machine, _arrays(nest.steps())) * machine.compute.cycle_ticks
     across = {one.name: sum(m.bytes for m in moved if m.source == one.name) for one in levels.memories[:-1]}
     at = {one.name: one for one in levels.memories}
+    moving = sum(m.calls * at[m.source].call_ticks + m.bytes * at[m.source].byte_ticks for m in moved)
     measures = {
-        "time": computed + sum(m.calls * at[m.source].call_ticks + m.bytes * at[m.source].byte_ticks for m in moved),
+        "time": computed + moving if levels.queues == "serial" else overlapped(layer, machine, nest),
         "bytes": across[levels.memories[0].name],
         "energy": layer.macs * machine.mac_fj + sum(m.bytes * at[m.source].byte_fj for m in moved),
         **{f"bytes@{name}": total for name, total in across.items()},

@@ -68,6 +68,10 @@ def glance(machine: Machine) -> Glance:
         or ((("DRAM", None, bytes_per_second(machine.transfer, machine)),) if _priced(machine) else ())
     )  # fmt: skip
     macs, clock_hz = _computes(machine)
+    if machine.levels is not None:
+        far = machine.levels.memories[0]
+        ticks = far.byte_ticks * machine.tick_ps
+        off_chip = ((far.name, None, _PS / ticks if ticks else 0.0),)
     if machine.mesh is not None and clock_hz:
         off_chip = (("DRAM", None, float(machine.mesh.dram_bytes_per_cycle) * clock_hz),)
     return Glance(

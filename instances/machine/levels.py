@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from instances.errors import InputError
-from instances.frozen import Frozen, Sparse
+from instances.frozen import Sparse
 
 Operand = Literal["IN", "W", "OUT"]
 OPERANDS: tuple[Operand, ...] = ("IN", "W", "OUT")
@@ -22,7 +22,7 @@ _Price = Field(default=0, ge=0)
 class Level(Sparse):
     """One memory, and what moving tiles between it and the nearer ones costs."""
 
-    LEFT_OUT: ClassVar = frozenset(("operands", "passed", "reserved_bytes"))
+    LEFT_OUT: ClassVar = frozenset(("operands", "passed", "reserved_bytes", "buffers"))
 
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=40)
     """A letter, then letters, digits, ``_`` or ``-``."""
@@ -32,6 +32,9 @@ class Level(Sparse):
     """The operands that may lie there."""
     passed: tuple[Operand, ...] = ()
     """Those of them that need not: a plan says whether they lie there, or come to the next memory from the one before.
+    """
+    buffers: Literal[1, 2] = 1
+    """2: every tile takes its bytes twice, so that the next one is fetched, or the last one stored, while it is in use.
     """
     reserved_bytes: int = _Price
     """Taken before any tile."""
@@ -43,18 +46,24 @@ class Level(Sparse):
     """Femtojoules for a byte that moves between it and a nearer memory."""
 
 
-class Levels(Frozen):
+class Levels(Sparse):
     """The memories of a machine in levels."""
+
+    LEFT_OUT: ClassVar = frozenset(("queues",))
 
     memories: tuple[Level, ...] = Field(min_length=2)
     """From the one off the chip to the nearest."""
+    queues: Literal["serial", "one", "each"] = "serial"
+    """What `time` counts. "serial": one transfer, or tile of compute, after the other. "one": transfers overlap with
+    compute, one DMA moves them one by one. "each": what moves between a memory and nearer ones has a DMA of its own.
+    """
 
     @model_validator(mode="after")
     def _in_order(self) -> Levels:
         names, (first, *others) = [one.name for one in self.memories], self.memories
         if len(set(names)) < len(names):
             raise ValueError(f"every memory needs a name of its own, got {', '.join(names)}")
-        if first.bytes is not None or first.operands != OPERANDS or first.passed or first.reserved_bytes:
+        if first.bytes is not None or first.silent != first.LEFT_OUT:
             raise ValueError(
                 f"the first memory, {first.name}, is off the chip and holds everything: give no bytes there"
             )
@@ -69,6 +78,8 @@ class Levels(Frozen):
                 raise ValueError(f"memory {one.name}: operands names one or more of IN, W, OUT, each once")
             if beyond := [operand for operand in one.passed if operand not in one.operands]:
                 raise ValueError(f"memory {one.name}: {beyond[0]} cannot pass it, it may not lie there")
+        if self.queues == "serial" and any(one.buffers > 1 for one in self.memories):
+            raise ValueError("buffers 2 needs queues 'one' or 'each': with 'serial' nothing overlaps")
         for operand in OPERANDS:
             near = [one for one in others if operand in one.operands]
             if not near:

@@ -6,12 +6,20 @@ Drawn are the bytes between memories by layer, and the roofline with a roof for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from formulations.levels.problem import LevelsFormulation
+from formulations.levels.problem import LevelPart, LevelsFormulation
+from formulations.pins import parse_pins
+from formulations.problem import Part
 from instances.machine.levels import Levels
+from instances.network.workload import Layer
+from solver.ask.names import unknown
+from solver.ask.options import pick_layers
+from solver.ask.question import Question
 from solver.plan.claims import gap_of
 from solver.plan.figures import Figure
-from solver.plan.plan import PartPlan, Plan
+from solver.plan.plan import Asked, PartPlan, Plan
 from solver.problems.problem import Problem
 from solver.show.common import by_row, stacked
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
@@ -23,11 +31,43 @@ class LevelsProblem(Problem):
 
     def __init__(self) -> None:
         super().__init__(LevelsFormulation())
-        self.axes = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}
+        self.axes, self.single = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}, True
+        self.takes = frozenset({"layers", "all_kinds"})
 
     def unit(self, objective: str) -> str | None:
         """The unit of a measure, of bytes@MEMORY whatever the memory; None if there is no such measure."""
         return self.measures.get(objective)
+
+    def parts(self, question: Question) -> Sequence[Part[Any]]:
+        """The layers; raises InputError for bad pins and layers, and for bytes of a memory that there is not."""
+        levels, pins = question.machine.levels, parse_pins(question.pins, self.formulation.decisions)
+        known = [] if levels is None else [f"bytes@{one.name}" for one in levels.memories[:-1]]
+        for name in question.objectives:
+            if levels is not None and "@" in name and name not in known:
+                raise unknown("objective", name, [*self.measures, *known])
+        return [LevelPart(layer, question.machine, pins) for layer in self.target_of(question)]
+
+    def target_of(self, question: Question) -> tuple[Layer, ...]:
+        """The layers that are planned."""
+        if isinstance(question.target, tuple):
+            return question.target
+        target = question.target if isinstance(question.target, Layer) else question.network
+        return pick_layers(target, question.layers, all_kinds=question.all_kinds)
+
+    def solve(self, question: Question) -> Plan:
+        """Plan a layer, or the layers of a network: every conv and matmul layer, those named, or all kinds."""
+        if not isinstance(question.target, tuple):
+            question = replace(question, target=self.target_of(question), title=question.name)
+        return super().solve(question)
+
+    def question(self, plan: Plan) -> Question:
+        """What a stored plan was asked: its layers, or the only one."""
+        question, layers = super().question(plan), plan.network_data
+        return replace(question, target=layers[0]) if len(layers) == 1 else question
+
+    def options_of(self, question: Question) -> Asked:
+        """What was asked beside the layers, which a plan holds."""
+        return super().options_of(question).model_copy(update={"layers": (), "all_kinds": False})
 
     def rooms(self, plan: Plan) -> Iterable[tuple[str, int, int]]:
         """The most that any layer takes of every memory."""
@@ -48,7 +88,7 @@ class LevelsProblem(Problem):
     def sheet(self, plan: Plan) -> Sheet:
         """A row a layer: what is asked with its gap, the bytes of every memory, and what lies in each on the chip."""
         rows, levels = plan.parts, _levels(plan)
-        layers = [plan.network_data.layer(row.name) for row in rows]
+        layers = plan.network_data
         others = [f"bytes@{one.name}" for one in levels.memories[:-1]]
         shown = [name for name in dict.fromkeys(("time", *others)) if name not in plan.objectives]
         if "bytes" in plan.objectives:

@@ -344,13 +344,15 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert row["size"]["points"] >= row["size"]["skeletons"] > 0
 
 
-PROBLEMS = "tiling slicing banks joint hybrid fusion mapping applications partial_engine mesh placement selection"
+PROBLEMS = (
+    "tiling slicing banks joint hybrid fusion mapping applications partial_engine mesh placement selection levels"
+)
 ENGINES = (
     "exhaustive cp-sat milp milp-cbc greedy naive first-fit tso-noburst dynamic sequence min min-all dls hide "
     "double-buffer naive-reuse greedy-multipath no-reuse auto clustering clustering-most heft cpop peft single ga "
     "ga-unseeded apart passes paper hand no-sharing policies per-layer pure-fusion hybrid-paper cascade strips beam "
     "descent search size lifetime area time best-fit sections steps all none double-buffered group-by-group "
-    "greedy-prefetch anneal"
+    "greedy-prefetch anneal descend halving"
 )
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.levels.replay.execute import executed
+from hwmodels.levels.replay.timeline import MOST as STEPS
+from hwmodels.levels.replay.timeline import Timeline
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
@@ -60,6 +62,11 @@ def walk(layer: Layer, machine: Machine, nest: LevelNest) -> Walk:
         seen.time += one.call_ticks * seen.calls[one.name] + one.byte_ticks * seen.bytes[one.name]
         seen.energy += one.byte_fj * seen.bytes[one.name]
     seen.time += _cycles(layer, machine, nest) * machine.compute.cycle_ticks
+    if levels.queues != "serial":
+        try:
+            seen.time = Timeline(layer, machine, nest).end()
+        except OverflowError:
+            seen.faults.append(f"more than {STEPS:,} steps, too many for the timeline")
     seen.energy += layer.macs * machine.mac_fj
     if layer.b * layer.g * layer.m * layer.n * layer.r * layer.c * layer.kh * layer.kw <= _SMALL:
         moved, faults = executed(layer, machine, nest)
@@ -148,7 +155,7 @@ def _run(layer: Layer, machine: Machine, nest: LevelNest, at: int, stay: Stay, s
         fetched = _fetched(machine, loops, which, box, sides)
         calls = int((fetched > 0).sum()) * layer.inputs
         moved = int(fetched.sum()) * layer.inputs * machine.in_bytes
-    seen.taken[stay.memory] += size
+    seen.taken[stay.memory] += size * levels.memory(stay.memory).buffers
     seen.bytes[source] += moved
     seen.calls[source] += calls
 
