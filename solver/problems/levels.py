@@ -12,6 +12,7 @@ from instances.machine.levels import Levels
 from solver.plan.claims import gap_of
 from solver.plan.figures import Figure
 from solver.plan.plan import PartPlan, Plan
+from solver.problems.layers import GIVEN
 from solver.problems.problem import Problem
 from solver.show.common import by_row, stacked
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
@@ -28,6 +29,10 @@ class LevelsProblem(Problem):
     def unit(self, objective: str) -> str | None:
         """The unit of a measure, of bytes@MEMORY whatever the memory; None if there is no such measure."""
         return self.measures.get(objective)
+
+    def able(self, plan: Plan) -> Mapping[str, bool]:
+        """The engines, and that mappings may be given, which proves nothing."""
+        return {**super().able(plan), GIVEN: False}
 
     def rooms(self, plan: Plan) -> Iterable[tuple[str, int, int]]:
         """The most that any layer takes of every memory."""
