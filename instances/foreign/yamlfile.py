@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,8 +25,8 @@ _INCLUDE = re.compile(r"^\{\{\s*include_text\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\}\}
 _MERGE = "<<<"
 
 
-def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Json:
-    """Return the data of a YAML (or JSON) file.
+def read_yaml(path: str | os.PathLike[str], what: str = "file", tags: Collection[str] = ()) -> Json:
+    """Return the data of a YAML (or JSON) file; `tags` as of `load_plain`.
 
     Raises InputError if it cannot be read, is no YAML of plain data, or includes what is not below its own folder, or
     too much.
@@ -48,7 +49,7 @@ def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Json:
         room -= len(said)
         return said
 
-    return parse_yaml(_INCLUDE.sub(included, text), where)
+    return parse_yaml(_INCLUDE.sub(included, text), where, tags)
 
 
 def _below(folder: Path, name: str, where: str) -> Path:
@@ -63,9 +64,10 @@ def _below(folder: Path, name: str, where: str) -> Path:
     return folder / name
 
 
-def load_plain(text: str) -> object:
+def load_plain(text: str, tags: Collection[str] = ()) -> object:
     """Load YAML strictly: plain data only, no key twice in a mapping, merge keys that do not multiply themselves.
 
+    A mapping with one of `tags` (``!Storage {..}``) is plain data with the tag as its first value, by the key ``!``.
     Raises yaml.YAMLError, and what else PyYAML does for dates of no month and the like: whoever calls makes one line.
     """
     import yaml  # late: takes time to import
@@ -98,18 +100,23 @@ def load_plain(text: str) -> object:
                     seen.add(name)
             return super().construct_mapping(node, deep)
 
+    def tagged(loader: Strict, node: Any) -> dict[Any, Any]:
+        return {"!": node.tag[1:], **loader.construct_mapping(node, deep=True)}
+
+    for tag in tags:
+        Strict.add_constructor(f"!{tag}", tagged)
     return yaml.load(text, Loader=Strict)
 
 
-def parse_yaml(text: str, where: str) -> Json:
-    """Parse YAML of plain data, no larger than `_MOST_VALUES` with its aliases written out.
+def parse_yaml(text: str, where: str, tags: Collection[str] = ()) -> Json:
+    """Parse YAML of plain data, no larger than `_MOST_VALUES` with its aliases written out; `tags` as of `load_plain`.
 
     Raises InputError with the line of a fault, or the place of what is no plain data: dates, NaN, numbers beyond 2**53.
     """
     import yaml  # late: takes time to import
 
     try:
-        data = _merged(cast(Json, load_plain(text)))
+        data = _merged(cast(Json, load_plain(text, tags)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = f"line {mark.line + 1}: " if mark else ""

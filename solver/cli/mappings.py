@@ -16,7 +16,10 @@ from solver.calls.check import sound_plan
 from solver.cli.exits import EXIT_CODES
 from solver.cli.flags import BatchOpt, JsonOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.show import console
+from solver.uses.mappings import in_levels, stays
 from solver.uses.mappings.files import FORMATS, nests_of, read, written
+from solver.uses.mappings.given import Mapped
+from solver.uses.mappings.in_levels import Levelled, LevelPrice
 from solver.uses.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
 from solver.uses.mappings.text import text_of
 
@@ -29,7 +32,7 @@ MappingOpt = Annotated[
     str,
     typer.Option(
         "--mapping", metavar="TEXT|FILE",
-        help="A nest, or a file of certile, Timeloop, ZigZag, DORY: --mapping 'W | r 4 | IN'",
+        help="A nest, or a file of certile, Timeloop, ZigZag, DORY, AccelForge: --mapping 'W | r 4 | IN'",
     ),
 ]  # fmt: skip
 LayerOpt = Annotated[
@@ -71,8 +74,9 @@ def price_(
 
     A mapping is a line such as "W | m 24 | c 23 c 12 r 1 | IN | OUT", outermost first: loops over a dimension with the
     size of their pieces, and from IN, W, OUT inwards a tile of inputs, weights, results lies on chip. In files: a line
-    for a layer ("NAME: ..."), a Timeloop mapping, a ZigZag temporal ordering or result, a DORY node, or a plan. Exit
-    code 3 if it does not fit: by how much, and what would.
+    for a layer ("NAME: ..."), a Timeloop mapping, a ZigZag temporal ordering or result, a DORY node, or a plan. On
+    machines with memories in levels IN@l2 says in which one it lies, and mappings of AccelForge are read. Exit code 3
+    if it does not fit: by how much, and what would.
     """
     options.check_writable(out)
     if alone and improve:
@@ -103,7 +107,8 @@ def _target(network: str, batch: int | None, sizes: Sizes) -> Network | str:
 def _as_json(found: PricedMapping) -> dict[str, Any]:
     """What is known, for programs."""
     return {
-        "status": found.status, "layers": [_layer_json(one) for one in found.layers],
+        "status": found.status,
+        "layers": [one.as_json() if isinstance(one, LevelPrice) else _layer_json(one) for one in found.layers],
         "plan": found.plan.model_dump(mode="json") if found.plan else None,
     }  # fmt: skip
 
@@ -156,9 +161,14 @@ def import_mapping(
     options.check_writable(out)
     mine = options.pick_machine(machine or "scratchpad_64k", set_ or ())
     known = workloads_of(_target(network, batch, Sizes.parse(symbol, shape, value)), layer)
-    found = read(mapping, known, mine, level)
+    if mine.levels is not None and level is not None:
+        raise InputError(f"--level {level}: machine {mine.name} has levels, all of them are read")
+    found = list[Mapped | Levelled](
+        read(mapping, known, mine, level) if mine.levels is None else in_levels.read(mapping, known, mine)
+    )
     many = len(found) > 1
-    lines = [(f"{one.layer.name}: " if many else "") + text_of(one.nest) for one in found]
+    texts = [text_of(one.nest) if isinstance(one, Mapped) else stays.text_of(one.nest) for one in found]
+    lines = [(f"{one.layer.name}: " if many else "") + text for one, text in zip(found, texts, strict=True)]
     if machine is None and any("the file leaves it open" in note for one in found for note in one.notes):
         raise InputError("--machine: an ordering of ZigZag does not say what the memory holds: name the machine")
     for one in found:
@@ -171,7 +181,7 @@ def import_mapping(
 
 
 def export_mapping(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file of problem tiling: plan.json")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file of problem tiling or levels: plan.json")],
     form: Annotated[str, typer.Option("--format", "-f", metavar="F", help=f"{', '.join(FORMATS)}: --format timeloop")],
     layer: LayerOpt = None,
     network: Annotated[
@@ -182,7 +192,7 @@ def export_mapping(
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it there: -o mapping.yaml")
     ] = None,
 ) -> int:
-    """Write the nests of a plan as a mapping of Timeloop, ZigZag or DORY, or as text.
+    """Write the nests of a plan as a mapping of Timeloop, ZigZag, DORY or (problem levels) AccelForge, or as text.
 
     What a form cannot say is refused with the reason (free pieces, cores, lines), or named as left out (buffers).
     """
@@ -190,7 +200,11 @@ def export_mapping(
     if network is not None and not is_foreign(network):
         raise InputError(f"--names-of {network}: a problem of Timeloop or a workload of ZigZag has names of its own")
     known = [] if network is None else workloads_of(network, None)
-    text, lost = written(nests_of(sound_plan(plan), layer), form, known)
+    mine = sound_plan(plan)
+    if mine.problem == "levels":
+        text, lost = in_levels.written(mine, form, layer, known)
+    else:
+        text, lost = written(nests_of(mine, layer), form, known)
     for line in lost:
         console.complain("note", line)
     if out is None:

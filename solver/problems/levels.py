@@ -20,6 +20,7 @@ from solver.ask.question import Question
 from solver.plan.claims import gap_of
 from solver.plan.figures import Figure
 from solver.plan.plan import Asked, PartPlan, Plan
+from solver.problems.layers import GIVEN
 from solver.problems.problem import Problem
 from solver.show.common import by_row, stacked
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
@@ -68,6 +69,10 @@ class LevelsProblem(Problem):
     def options_of(self, question: Question) -> Asked:
         """What was asked beside the layers, which a plan holds."""
         return super().options_of(question).model_copy(update={"layers": (), "all_kinds": False})
+
+    def able(self, plan: Plan) -> Mapping[str, bool]:
+        """The engines, and that mappings may be given, which proves nothing."""
+        return {**super().able(plan), GIVEN: False}
 
     def rooms(self, plan: Plan) -> Iterable[tuple[str, int, int]]:
         """The most that any layer takes of every memory."""

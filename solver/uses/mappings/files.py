@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
+from hwmodels.levels.schedule import LevelNest
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.foreign.products import Workload
@@ -23,13 +24,15 @@ from solver.ask.options import unknown
 from solver.plan.plan import FORMAT, Plan
 from solver.problems.layers import is_layers
 from solver.uses.mappings import dory, timeloop, zigzag
+from solver.uses.mappings.accelforge import NODES
+from solver.uses.mappings.accelforge import is_mapping as is_nodes
 from solver.uses.mappings.given import Mapped
 from solver.uses.mappings.text import nest_of, text_of, unnamed
 
 #: A nest as an object, as a text, or a file that has it; or one of these for each layer by its name.
-Mappings = Nest | str | os.PathLike[str] | Mapping[str, Nest | str]
+Mappings = Nest | LevelNest | str | os.PathLike[str] | Mapping[str, Nest | LevelNest | str]
 #: Forms that are written.
-FORMATS = ("text", "timeloop", "zigzag", "zigzag-json", "dory")
+FORMATS = ("text", "timeloop", "zigzag", "zigzag-json", "dory", "accelforge")
 _FILE = re.compile(r"\S+\.(ya?ml|json|txt|map)", re.IGNORECASE)
 _NAMED = re.compile(r"(\S.*?)\s*:\s+(.*)")
 
@@ -52,7 +55,7 @@ def read(
         If it is no mapping of these layers.
     """
     if isinstance(source, Nest):
-        layer = _only(workloads, "a nest").layer
+        layer = only(workloads, "a nest").layer
         source.validate_for(layer)
         return [Mapped(layer, source, "a nest")]
     if isinstance(source, Mapping):
@@ -60,10 +63,27 @@ def read(
         if unknown := [name for name in source if name not in known]:
             raise InputError(f"mapping: no layer {shown(unknown[0])}; layers: {', '.join(known)}")
         return [read(source[name], [known[name]], machine, level)[0] for name in source]
+    if isinstance(source, LevelNest):
+        raise InputError(f"mapping: a nest over memories in levels; machine {machine.name} has one memory: a Nest is")
+    data, text, path = data_of(source)
+    if text is not None:
+        return _lines(text, workloads, level, path or "text")
+    return _of_file(data, f"{path}", workloads, machine, level)
+
+
+def data_of(source: str | os.PathLike[str]) -> tuple[Json | Plan, str | None, str | None]:
+    """Return the data of a mapping's file, or its text, and its path; a text that is no file has none."""
     text = os.fspath(source)
     if isinstance(source, str) and not _FILE.fullmatch(text.strip()) and not _is_file(text):
-        return _lines(text, workloads, level, "text")
-    return _of_file(text, workloads, machine, level)
+        return None, text, None
+    where, lower = f"mapping {text}", text.lower()
+    if not lower.endswith((".yaml", ".yml", ".json")):
+        return None, decoded(read_bytes(text, what="mapping", largest=LARGEST_YAML), where), text
+    if not lower.endswith(".json"):
+        return read_yaml(text, "mapping", NODES), None, text
+    data: Json = parse_json(read_bytes(text, what="mapping"), where)
+    is_plan = isinstance(data, dict) and data.get("format") == FORMAT
+    return Plan.load(text) if is_plan else data, None, text
 
 
 def _is_file(text: str) -> bool:
@@ -73,7 +93,8 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _only(workloads: Sequence[Workload], what: str) -> Workload:
+def only(workloads: Sequence[Workload], what: str) -> Workload:
+    """Return the only layer; raises InputError if there are several."""
     if len(workloads) != 1:
         names = ", ".join(one.layer.name for one in workloads[:5]) + (", ..." if len(workloads) > 5 else "")
         raise InputError(f"mapping: {what} is for one layer: name it with --layer; there are {names}")
@@ -81,20 +102,13 @@ def _only(workloads: Sequence[Workload], what: str) -> Workload:
 
 
 def _of_file(
-    path: str, workloads: Sequence[Workload], machine: Machine, level: str | None
+    data: Json | Plan, path: str, workloads: Sequence[Workload], machine: Machine, level: str | None
 ) -> list[Mapped]:  # fmt: skip
-    where, lower = f"mapping {path}", path.lower()
-    if not lower.endswith((".yaml", ".yml", ".json")):
-        return _lines(decoded(read_bytes(path, what="mapping", largest=LARGEST_YAML), where), workloads, level, path)
-    data: Json
-    if lower.endswith(".json"):
-        data = parse_json(read_bytes(path, what="mapping"), where)
-    else:
-        data = read_yaml(path, "mapping")
-    if isinstance(data, dict) and data.get("format") == FORMAT:
-        return _of_plan(path, workloads)
+    where = f"mapping {path}"
+    if isinstance(data, Plan):
+        return _of_plan(data, path, workloads)
     if timeloop.is_mapping(data):
-        one = _only(workloads, "a mapping of Timeloop")
+        one = only(workloads, "a mapping of Timeloop")
         nest, notes = timeloop.read(data, one, level, where)
         return [Mapped(one.layer, nest, f"timeloop, {path}", notes)]
     if zigzag.is_mapping(data):
@@ -104,12 +118,13 @@ def _of_file(
     if dory.is_mapping(data):
         made = [(one, dory.read(data, one.layer, level, where)) for one in workloads]
         return [Mapped(one.layer, nest, f"dory, {path}", notes) for one, (nest, notes) in made]
+    if is_nodes(data):
+        raise InputError(f"{where}: mappings of AccelForge are read for machines with section levels")
     raise InputError(f"{where}: neither a mapping of Timeloop (mapping: target, type, factors), of ZigZag "
                      "(name, temporal_ordering), of DORY (Tiling_parameters) nor a plan")  # fmt: skip
 
 
-def _of_plan(path: str, workloads: Sequence[Workload]) -> list[Mapped]:
-    plan = Plan.load(path)
+def _of_plan(plan: Plan, path: str, workloads: Sequence[Workload]) -> list[Mapped]:
     if not is_layers(plan):
         raise InputError(f"mapping {path}: a plan of problem {plan.problem} has no nests of single layers")
     nests = {row.layer: row.schedule for row in plan.layers if row.schedule is not None}
@@ -125,6 +140,17 @@ def _lines(text: str, workloads: Sequence[Workload], level: str | None, source: 
     """Nests as text: one, or a line for each layer."""
     if level is not None:
         raise InputError(f"--level {level}: a text has one memory on the chip")
+    said = "text" if source == "text" else f"text, {source}"
+    found = []
+    for layer, words in named_lines(text, workloads):
+        missing = unnamed(words, layer)
+        notes = (f"{', '.join(missing)} not named: held inside all loops",) if missing else ()
+        found.append(Mapped(layer, nest_of(words, layer), said, notes))
+    return found
+
+
+def named_lines(text: str, workloads: Sequence[Workload]) -> list[tuple[Layer, str]]:
+    """Return what a text says of each layer: all of it of the only one, or a line ``NAME: ..`` of each."""
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     known, named = {one.layer.name: one.layer for one in workloads}, dict[str, str]()
     rows = [line for line in lines if line]
@@ -138,14 +164,8 @@ def _lines(text: str, workloads: Sequence[Workload], level: str | None, source: 
         line = next(line for line in rows if not ((m := _NAMED.fullmatch(line)) and m[1] in known))
         raise InputError(f"mapping: line {shown(line)} is for no layer of {', '.join(known)}")
     if not named:
-        named = {_only(workloads, "a nest").layer.name: " ".join(rows)}
-    said = "text" if source == "text" else f"text, {source}"
-    found = []
-    for name, words in named.items():
-        missing = unnamed(words, known[name])
-        notes = (f"{', '.join(missing)} not named: held inside all loops",) if missing else ()
-        found.append(Mapped(known[name], nest_of(words, known[name]), said, notes))
-    return found
+        named = {only(workloads, "a nest").layer.name: " ".join(rows)}
+    return [(known[name], words) for name, words in named.items()]
 
 
 # ---- export ----------------------------------------------------------------------------------------------------------
@@ -203,6 +223,8 @@ def written(
 def _one(workload: Workload, nest: Nest, form: str) -> tuple[str, tuple[str, ...]]:
     if form == "text":
         return f"{text_of(nest)}\n", ()
+    if form == "accelforge":
+        raise InputError("a mapping of AccelForge is written of plans of problem levels")
     if form == "dory":
         return dory.write(nest, workload.layer)
     if form == "timeloop":

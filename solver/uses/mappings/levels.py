@@ -194,25 +194,46 @@ def levels_of(nest: Nest, layer: Layer, *, what: str) -> tuple[Levels, tuple[str
     """
     loops = [item for item in nest.items if isinstance(item, Loop)]
     _refuse_unsaid(nest, what)
-    steps = {d: (layer.extent(d), *(loop.step for loop in loops if loop.dim == d)) for d in DIMS}
-    counts = {d: _counts(d, steps[d], layer, what) for d in DIMS}
+    counts = counted(loops, layer, what)
     held: dict[int, set[str]] = {}
     for depth, operand in _depths(nest):
         held.setdefault(depth, set()).add(operand)
     depths = sorted(held)
     names = ["OCM"] if len(depths) == 1 else [f"OCM_{k + 1}" for k in range(len(depths))]
-    seen = dict.fromkeys(DIMS, 0)
-    levels, keeps = list[Level](), frozenset(layer.operands)
-    for name, begin, end in zip(["DRAM", *names], [0, *depths], depths, strict=False):
+    places = [(0, "DRAM", frozenset(layer.operands))]
+    places += [(depth, name, frozenset(held[depth])) for depth, name in zip(depths, names, strict=True)]
+    return placed(loops, counts, places), tuple(_lost(nest, loops[depths[-1] :]))
+
+
+def placed(
+    loops: Sequence[Loop],
+    counts: Mapping[str, Sequence[tuple[int, int]]],
+    places: Sequence[tuple[int, str, frozenset[str]]],
+) -> Levels:
+    """Return levels, each with the loops from its place to that of the next one; the last has all that is left.
+
+    Parameters
+    ----------
+    counts : mapping
+        Of every dimension, of its loops and of the elements of its tile (`counted`).
+    places : sequence
+        How many loops stand outside a level, its name, and what it keeps; outermost first.
+    """
+    seen, levels = dict.fromkeys(DIMS, 0), list[Level]()
+    for (begin, name, keeps), (end, *_) in pairwise(places):
         turns = list[Turn]()
         for loop in loops[begin:end]:
             turns.append(Turn(loop.dim, *counts[loop.dim][seen[loop.dim]]))
             seen[loop.dim] += 1
         levels.append(Level(name, tuple(turns), keeps))
-        keeps = frozenset(held[end])
     rest = {d: _as_one(counts[d][seen[d] :]) for d in DIMS}
-    levels.append(Level(names[-1], tuple(Turn(d, *rest[d]) for d in DIMS if rest[d][0] > 1), keeps))
-    return tuple(levels), tuple(_lost(nest, loops[depths[-1] :]))
+    _, name, keeps = places[-1]
+    return (*levels, Level(name, tuple(Turn(d, *rest[d]) for d in DIMS if rest[d][0] > 1), keeps))
+
+
+def counted(loops: Sequence[Loop], layer: Layer, what: str) -> dict[str, list[tuple[int, int]]]:
+    """The counts of loops of every dimension, and of the elements of its tile; raises InputError where none are."""
+    return {d: _counts(d, (layer.extent(d), *(one.step for one in loops if one.dim == d)), layer, what) for d in DIMS}
 
 
 def _as_one(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:

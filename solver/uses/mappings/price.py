@@ -41,9 +41,11 @@ from solver.problems.layers import LayerRow, is_layers
 from solver.problems.tiling import decide_space
 from solver.search.verdict import price_and_replay
 from solver.show.tables import Column, Sheet, ratio, render
+from solver.uses.mappings import in_levels
 from solver.uses.mappings.compare import reasons
 from solver.uses.mappings.files import Mappings, read
 from solver.uses.mappings.given import Mapped, Remedy, housed, overflows, part_of, plan_of, problem_for, remedies
+from solver.uses.mappings.in_levels import LevelPrice
 from solver.uses.mappings.text import text_of
 
 #: A dimension with more loops than these keeps its steps.
@@ -139,6 +141,9 @@ def told(priced: PricedMapping) -> Iterator[str]:
     """Lines about every layer."""
     for k, one in enumerate(priced.layers):
         yield from ([""] if k else [])
+        if isinstance(one, LevelPrice):
+            yield from one.told()
+            continue
         yield f"{one.name} on {one.machine.name}: {text_of(one.mapped.nest)}"
         if one.mapped.source not in ("text", "a nest"):
             yield f"read as {one.mapped.source}"
@@ -289,7 +294,8 @@ class LayerPrice:
 class PricedMapping:
     """A mapping with its price; `str` of it is what the command line prints."""
 
-    layers: tuple[LayerPrice, ...]
+    layers: tuple[LayerPrice | LevelPrice, ...]
+    """`LevelPrice` on machines with memories in levels."""
     plan: Plan | None
     """Of engine `given`, verified like every plan; None if a layer does not fit."""
     optimum: Plan | None
@@ -329,13 +335,16 @@ def price(
         As of `solve`; also a problem of Timeloop, a workload of ZigZag (.yaml) or a graph of DORY (.json).
     mapping : Nest, str, path or mapping
         A nest, a text such as ``"W | m 24 | c 23 c 12 r 1 | IN | OUT"``, a file of certile, Timeloop, ZigZag or DORY,
-        or a nest or text for each layer by its name.
+        or a nest or text for each layer by its name. On machines with memories in levels a LevelNest, a text such as
+        ``"IN@l2 | m 64 | W@l2 | OUT@l2 | IN@l1 | W@l1 | OUT@l1"``, a file of Timeloop, ZigZag or AccelForge.
     layers : names, optional
         The layers that it is for; by default all that it names.
     level : str, optional
         Of another tool's mapping, the memory whose traffic is priced; by default the outermost on the chip with tiles.
     compare, improve : bool
         Whether to look for the optimum; and for the best mappings with the same loop order, and with the same tile.
+    objective : str or sequence of str
+        What is compared; on memories in levels bytes means those of all memories, the far ones first.
     time_limit_s : float, optional
         Seconds for each of these searches.
 
@@ -350,6 +359,12 @@ def price(
         For bad input: no mapping of the layer, an unknown level, a machine without nests.
     """
     mine = pick_machine(machine, as_texts("settings", settings))
+    if mine.levels is not None:
+        if level is not None or improve:
+            option = f"--level {level}" if level is not None else "--improve"
+            raise InputError(f"{option}: not on machine {mine.name}: all its levels are priced, beside the optimum")
+        return _in_levels(target, mine, mapping, layers, objective, as_texts("settings", settings),
+                          check_time_limit(time_limit_s) if compare else 0)  # fmt: skip
     _, question = ask(pick_target(target), mine, problem=problem_for(mine), objective=objective)
     objectives, limit = question.objectives, check_time_limit(time_limit_s)
     if mine.problem not in nested():
@@ -380,6 +395,36 @@ def price(
         )
     whole = next(iter(best.values())) if len(best) == 1 else None
     return PricedMapping(tuple(found), plan, whole)
+
+
+def _in_levels(
+    target: Layer | Network | str | os.PathLike[str], machine: Machine, mapping: Mappings,
+    layers: str | Iterable[str] | None, objective: str | Sequence[str], settings: tuple[str, ...], limit: float | None,
+) -> PricedMapping:  # fmt: skip
+    """Price mappings on memories in levels; without seconds for the optimum not compared with it."""
+    network = pick_target(target)
+    if isinstance(network, Layer):
+        raise InputError(f"target {network.name}: problem levels plans layers of networks: give the network")
+    others = [f"bytes@{one.name}" for one in machine.levels.memories[1:-1]] if machine.levels else []
+    asked = ["bytes", *others] if objective in ("bytes", ["bytes"], ("bytes",)) else objective
+    _, question = ask(network, machine, problem="levels", objective=asked)
+    given = in_levels.read(mapping, workloads_of(target, layers), machine)
+    over = [in_levels.overflows(one, machine) for one in given]
+    fits = [one for one, many in zip(given, over, strict=True) if not many]
+    plan = in_levels.plan_of(fits, network, machine, question.objectives, settings) if fits else None
+    rows = {row.name: row for row in plan.parts} if plan else {}
+    best = dict[object, Plan]()
+    for one in given if limit != 0 else ():
+        if (key := one.layer.signature()) not in best:
+            best[key] = solve(network, machine, problem="levels", objective=question.objectives, jobs=1,
+                              layers=one.layer.name, time_limit_s=limit)  # fmt: skip
+    found = [
+        LevelPrice(one, machine, question.objectives, many, rows.get(one.layer.name),
+                   best[one.layer.signature()].parts[0] if best else None)
+        for one, many in zip(given, over, strict=True)
+    ]  # fmt: skip
+    whole = next(iter(best.values())) if len(best) == 1 else None
+    return PricedMapping(tuple(found), plan if len(fits) == len(given) else None, whole)
 
 
 def workloads_of(

@@ -28,11 +28,11 @@ from instances.errors import InputError, choices
 from instances.foreign.products import Workload
 from instances.jsonfile import Json, shown
 from instances.network.workload import Layer
-from solver.uses.mappings.levels import Level, Turn, check_cover, levels_of, nest_from
+from solver.uses.mappings.levels import Level, Levels, Turn, check_cover, levels_of, nest_from
 
 DIMS = {"C": "n", "K": "m", "M": "m", "R": "i", "S": "j", "P": "r", "Q": "c", "N": "b", "G": "g"}
 OPERANDS = {"Weights": "W", "Inputs": "IN", "Outputs": "OUT"}
-_OURS = {"n": "C", "m": "K", "i": "R", "j": "S", "r": "P", "c": "Q", "b": "N", "g": "G"}
+OURS = {"n": "C", "m": "K", "i": "R", "j": "S", "r": "P", "c": "Q", "b": "N", "g": "G"}
 _FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*=?\s*([0-9]{1,9})(?:\s*,\s*([0-9]{1,9}))?(?=[\s,]|$)")
 _MAIN = re.compile(r"dram|main.?mem|off.?chip|backing|ddr|hbm", re.IGNORECASE)
 _STORES = ("datatype", "dataspace", "bypass")
@@ -63,6 +63,13 @@ def read(
     Raises InputError if it is no mapping of the layer: names the directive, or the dimension whose factors do not make
     its size.
     """
+    levels, notes = levels_in(data, workload, where)
+    nest, said = nest_from(levels, workload.layer, level)
+    return nest, (*notes, *said)
+
+
+def levels_in(data: Json, workload: Workload, where: str = "mapping") -> tuple[Levels, tuple[str, ...]]:
+    """Return the levels of a mapping with their loops, outermost first; raises InputError as `read`."""
     layer, dims = workload.layer, workload.dims or DIMS
     operands = {**{name.lower(): one for name, one in OPERANDS.items()},
                 **{name.lower(): one for name, one in workload.operands.items()}}  # fmt: skip
@@ -85,8 +92,7 @@ def read(
     keeps = {name: frozenset(layer.operands) - bypassed[name] if name in stores else frozenset() for name in names}
     levels = tuple(Level(name, tuple(turns[name]), keeps[name]) for name in _ordered(names, keeps, notes))
     check_cover(levels, layer, dims, exact=True)
-    nest, said = nest_from(levels, layer, level)
-    return nest, (*notes, *said)
+    return levels, tuple(notes)
 
 
 def _ordered(names: Sequence[str], keeps: Mapping[str, frozenset[str]], notes: list[str]) -> list[str]:
@@ -169,7 +175,17 @@ def write(nest: Nest, workload: Workload) -> tuple[str, tuple[str, ...]]:
     Raises InputError for nests that counts cannot say.
     """
     levels, lost = levels_of(nest, workload.layer, what="a Timeloop mapping")
-    dims = {one: name for name, one in workload.dims.items()} if workload.dims else _OURS
+    parts = [level.name for level in levels[1:]]
+    said = (f"{', '.join(parts)} are parts of one memory: the architecture needs a level for each",)
+    return write_levels(levels, workload), (*lost, *(said if len(parts) > 1 else ()))
+
+
+def write_levels(levels: Levels, workload: Workload) -> str:
+    """Return the text of a mapping file (version 0.4).
+
+    Raises InputError where a level has two loops over a dimension.
+    """
+    dims = {one: name for name, one in workload.dims.items()} if workload.dims else OURS
     operands = {one: name for name, one in (workload.operands or OPERANDS).items()}
     if workload.layer.g > 1 and "g" not in dims:
         raise InputError(f"a Timeloop mapping: layer {workload.layer.name} has groups, its problem has no dimension")
@@ -184,9 +200,7 @@ def write(nest: Nest, workload: Workload) -> tuple[str, tuple[str, ...]]:
             f"    keep: [{', '.join(operands[one] for one in kept)}]",
             f"    bypass: [{', '.join(operands[one] for one in passing)}]",
         ]  # fmt: skip
-    parts = [level.name for level in levels[1:]]
-    said = (f"{', '.join(parts)} are parts of one memory: the architecture needs a level for each",)
-    return "\n".join(lines) + "\n", (*lost, *(said if len(parts) > 1 else ()))
+    return "\n".join(lines) + "\n"
 
 
 def _level(level: Level, dims: Mapping[str, str]) -> Iterator[str]:

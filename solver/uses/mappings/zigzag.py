@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from hwmodels.schedule import Hold, Item, Loop, Nest
@@ -38,7 +38,7 @@ from instances.machine.machine import Machine
 from instances.network.workload import DIMS as OURS
 from instances.network.workload import Layer
 from solver.uses.mappings.given import Mapped, part_of
-from solver.uses.mappings.levels import cutting, levels_of, stepped
+from solver.uses.mappings.levels import Turn, cutting, levels_of, stepped
 
 
 def held(loops: Sequence[Loop], layer: Layer, machine: Machine) -> Nest:
@@ -87,6 +87,7 @@ def at(loops: Sequence[Loop], depths: Mapping[str, int], layer: Layer) -> Nest:
 
 DIMS = {"B": "b", "G": "g", "K": "m", "C": "n", "OY": "r", "OX": "c", "FY": "i", "FX": "j"}
 OPERANDS = {"I": "IN", "W": "W", "O": "OUT"}
+_DIVISORS = "; solve with --pin sizes=divisors"
 _PAIR = re.compile(r"\(?\s*([A-Za-z]\w*)\s*,\s*([0-9]{1,9})\s*\)?")
 
 
@@ -147,28 +148,46 @@ def _read_found(
     number = 1 if level is None else int(level) if level.isascii() and level.isdigit() and level != "0" else 0
     if not number:
         raise InputError(f"{where}: --level {level}: levels of ZigZag's mapping are 1 (outermost on the chip), 2, ...")
+    loops, outside, beside = loops_in(dict(found), workload, number, where)
+    depths = {operand: numbers[number - 1] for operand, numbers in outside.items()}
+    deepest = max(depths.values())
+    nest = cutting(at(loops[:deepest], depths, workload.layer).items, workload.layer)
+    return nest, (*beside, *_folded(loops[deepest:]))
+
+
+def loops_in(
+    data: Json, workload: Workload, least: int, where: str
+) -> tuple[list[Loop], dict[str, list[int]], tuple[str, ...]]:
+    """Return the loops that ZigZag found, where memories of operands stand among them, and what runs side by side.
+
+    Loops outermost first; of every operand how many stand outside each of its memories on the chip, the far ones first.
+    Raises InputError if it is no complete mapping of the layer, has fewer than `least` memories on the chip for an
+    operand, or another order of loops for each.
+    """
+    found = _found(data)
+    if found is None:
+        raise InputError(
+            f"{where}: an order of loops names no memories: what ZigZag found does (temporal_mapping, JSON)"
+        )
     beside = _beside(_plain_spatial(found.get("spatial_mapping")), workload, where)
     names = {one: name for name, one in (workload.operands or OPERANDS).items()}
     lists = found["temporal_mapping"]
     if not isinstance(lists, dict):
         raise InputError(f"{where}: temporal_mapping is no object")
     pairs: dict[str, list[tuple[str, int]]] = {}
-    depths = {}
+    outside = {}
     for operand in workload.layer.operands:
         levels = lists.get(names[operand])
-        if not isinstance(levels, list) or len(levels) <= number:
-            raise InputError(f"{where}: temporal_mapping.{names[operand]} has no {number + 1} levels")
+        if not isinstance(levels, list) or len(levels) <= least:
+            raise InputError(f"{where}: temporal_mapping.{names[operand]} has no {least + 1} levels")
         parts = [list(_pairs(one if isinstance(one, list) else [], workload, where)) for one in levels]
         pairs[operand] = [pair for part in parts for pair in part]
-        depths[operand] = sum(len(part) for part in parts[-number:])
+        outside[operand] = [sum(len(part) for part in parts[-number:]) for number in range(1, len(parts))]
     first = pairs[workload.layer.operands[0]]
     for operand, one in pairs.items():
         if one != first:
             raise InputError(f"{where}: loops of {names[operand]} are in another order than those of the others")
-    loops = _loops(first, beside, workload, where)
-    deepest = max(depths.values())
-    nest = cutting(at(loops[:deepest], depths, workload.layer).items, workload.layer)
-    return nest, (*_side(beside), *_folded(loops[deepest:]))
+    return _loops(first, beside, workload, where), outside, tuple(_side(beside))
 
 
 def _entry(data: Json, workload: Workload, where: str) -> Mapping[str, Json]:
@@ -271,26 +290,46 @@ def write(nest: Nest, workload: Workload, *, as_json: bool) -> tuple[str, tuple[
     """
     layer = workload.layer
     levels, lost = levels_of(nest, layer, what="a ZigZag mapping")
-    for turn in (turn for level in levels for turn in level.turns):
-        if turn.last not in (0, turn.count):
-            said = f"{turn.dim} of {layer.extent(turn.dim)} is cut in pieces that do not divide it"
-            raise InputError(f"a ZigZag mapping: {said}; solve with --pin sizes=divisors")
     dims = {one: name for name, one in (workload.dims or DIMS).items()}
-    loops = [(k, dims[turn.dim], turn.count) for k, level in enumerate(levels) for turn in level.turns]
+    turns = [(k, turn) for k, level in enumerate(levels) for turn in level.turns]
     if as_json:
-        names = {one: name for name, one in (workload.operands or OPERANDS).items()}
-        lists = {}
+        check_divides([turn for _, turn in turns], layer, _DIVISORS)
+        outside = {}
         for operand in layer.operands:
-            k = next(k for k, level in enumerate(levels) if k and operand in level.keeps)
-            parts = [[f"({d}, {n})" for at_, d, n in reversed(loops) if (at_ >= k) == inner] for inner in (True, False)]
-            lists[names[operand]] = parts
-        return json.dumps(
-            {"layer": layer.name, "spatial_mapping": {}, "temporal_mapping": lists}, indent=1
-        ) + "\n", lost
+            first = next(k for k, level in enumerate(levels) if k and operand in level.keeps)
+            outside[operand] = [sum(k < first for k, _ in turns)]
+        return written([turn for _, turn in turns], outside, workload), lost
+    check_divides([turn for _, turn in turns], layer, _DIVISORS)
+    loops = [(dims[turn.dim], turn.count) for _, turn in turns]
     depths = {op: next(level.name for level in levels[1:] if op in level.keeps) for op in layer.operands}
     lines = [f"- name: {layer.name}", "  spatial_mapping: {}", "  temporal_ordering: # innermost first"]
-    lines += [f"    - [{d}, {n}]" for _, d, n in reversed(loops)] or ["    []"]
+    lines += [f"    - [{d}, {n}]" for d, n in reversed(loops)] or ["    []"]
     lines += ["  memory_operand_links: {O: O, W: I2, I: I1}"]
     said = ", ".join(f"{operand} in {name}" for operand, name in depths.items())
     note = f"not said: what the memory holds ({said}); ZigZag decides it, a .json file says it"
     return "\n".join(lines) + "\n", (*lost, note)
+
+
+def check_divides(turns: Sequence[Turn], layer: Layer, hint: str = "") -> None:
+    """Raise InputError where a count is another one in the last pass."""
+    for turn in turns:
+        if turn.last not in (0, turn.count):
+            said = f"{turn.dim} of {layer.extent(turn.dim)} is cut in pieces that do not divide it"
+            raise InputError(f"a ZigZag mapping: {said}{hint}")
+
+
+def written(turns: Sequence[Turn], outside: Mapping[str, Sequence[int]], workload: Workload) -> str:
+    """Return JSON of loops, outermost first, and of how many stand outside each memory of an operand, far ones first.
+
+    Raises InputError where pieces do not divide a dimension.
+    """
+    check_divides(turns, workload.layer)
+    dims = {one: name for name, one in (workload.dims or DIMS).items()}
+    names = {one: name for name, one in (workload.operands or OPERANDS).items()}
+    lists = {}
+    for operand, numbers in outside.items():
+        bounds = [*reversed([0, *numbers, len(turns)])]
+        parts = [turns[begin:end][::-1] for end, begin in pairwise(bounds)]
+        lists[names[operand]] = [[f"({dims[one.dim]}, {one.count})" for one in part] for part in parts]
+    said = {"layer": workload.layer.name, "spatial_mapping": {}, "temporal_mapping": lists}
+    return json.dumps(said, indent=1) + "\n"
