@@ -181,7 +181,7 @@ def import_mapping(
 
 
 def export_mapping(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file of problem tiling or levels: plan.json")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file with nests of layers: plan.json")],
     form: Annotated[str, typer.Option("--format", "-f", metavar="F", help=f"{', '.join(FORMATS)}: --format timeloop")],
     layer: LayerOpt = None,
     network: Annotated[
@@ -192,7 +192,7 @@ def export_mapping(
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it there: -o mapping.yaml")
     ] = None,
 ) -> int:
-    """Write the nests of a plan as a mapping of Timeloop, ZigZag, DORY or (problem levels) AccelForge, or as text.
+    """Write the nests of a plan as a mapping of Timeloop, ZigZag, DORY or (memories in levels) AccelForge, or as text.
 
     What a form cannot say is refused with the reason (free pieces, cores, lines), or named as left out (buffers).
     """

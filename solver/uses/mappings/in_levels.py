@@ -123,8 +123,8 @@ def written(
         lines = [f"{f'{name}: ' if len(names) > 1 else ''}{text_of(nests[name])}" for name in names]
         return "\n".join(lines) + "\n", ()
     known = {one.layer.name: one for one in workloads}
-    layers = {layer.name: layer for layer in plan.network_data}
-    one = known.get(names[0], Workload(layers[names[0]]))
+    its = {layer.name: layer for layer in plan.network_data}
+    one = known.get(names[0], Workload(its[names[0]]))
     nest, machine = nests[names[0]], plan.machine_data
     if form == "accelforge":
         return accelforge.write(nest, one, machine)
