@@ -15,6 +15,7 @@ from instances.jsonfile import MODELS, Json, as_object, find, json_by_lines, par
 from instances.jsonfile import list_machines as list_machines
 from instances.jsonfile import list_networks as list_networks
 from instances.machine.fields import Row, rows, section_of
+from instances.machine.levels import Level
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.problems import PROBLEMS
@@ -25,9 +26,11 @@ NETWORK_FORMAT = "certile-network/1"
 #: The sections of a machine, by name, whose fields may be changed one by one.
 Nested: dict[str, type[BaseModel]] = {
     name: section
-    for name in ("transfer", "compute", "broadcast", "banks", "processors", "engine", "mesh", "platform")
+    for name in ("transfer", "compute", "broadcast", "banks", "processors", "engine", "mesh", "platform", "levels")
     if (section := section_of(Machine.model_fields[name]))
 }
+#: The fields of a memory in levels that may be changed.
+_OF_A_MEMORY = tuple(name for name in Level.model_fields if name != "name")
 
 
 # --- networks ----------------------------------------------------------------------------------------------------
@@ -114,8 +117,8 @@ def load_machine(name_or_path: str | os.PathLike[str], overrides: Mapping[str, s
         A bundled name (see `list_machines`) or a ``.json`` file.
     overrides : mapping, optional
         ``field -> text`` as given with ``--set``: any field of `Machine`, nested ones as ``transfer.byte_ticks``
-        or just ``byte_ticks`` where that is unique. Texts are read as JSON, else taken literally; ``none``
-        clears an optional field.
+        or just ``byte_ticks`` where that is unique, of a memory in levels as ``levels.l2.bytes``. Texts are read as
+        JSON, else taken literally; ``none`` clears an optional field.
 
     Raises
     ------
@@ -166,15 +169,28 @@ def _override(fields: dict[str, Json], field: str, text: str) -> None:
     path = _resolve(field)
     value = _value(path, text, where)
     target = fields
-    if len(path) == 2:
+    if len(path) > 1:
         inner = dict(as_object(fields.get(path[0], {}), where))
         fields[path[0]], target = inner, inner
+    if len(path) > 2:
+        target, path = _memory(target, path[1], where), (path[0], "memories", *path[1:])
     if value is None:
         target.pop(path[-1], None)
     else:
         target[path[-1]] = value
     sources = fields.get("sources")
     fields["sources"] = {**(sources if isinstance(sources, dict) else {}), ".".join(path): "set by the user"}
+
+
+def _memory(levels: dict[str, Json], name: str, where: str) -> dict[str, Json]:
+    """Return a memory of section `levels`, to be changed; raises InputError if there is none of that name."""
+    given = levels.get("memories", [])
+    memories = [dict(as_object(one, where)) for one in given] if isinstance(given, list) else []
+    levels["memories"] = [*memories]
+    names = [str(one.get("name")) for one in memories]
+    if name not in names:
+        raise InputError(f"{where}: no memory {name}, the machine has {choices(names) if names else 'no levels'}")
+    return memories[names.index(name)]
 
 
 def _fields() -> list[tuple[str, ...]]:
@@ -187,7 +203,7 @@ def _resolve(field: str) -> tuple[str, ...]:
     """Return the path of a field given by its full or unique last name."""
     paths = _fields()
     path = tuple(field.split("."))
-    if path in paths:
+    if path in paths or (len(path) == 3 and path[0] == "levels" and path[2] in _OF_A_MEMORY):
         return path
     matches = [p for p in paths if p[-1:] == path]
     if len(matches) == 1:
@@ -195,7 +211,9 @@ def _resolve(field: str) -> tuple[str, ...]:
     if matches:
         raise InputError(f"machine field {field} is ambiguous: write {' or '.join('.'.join(p) for p in matches)}")
     hint = did_you_mean(field, [".".join(p) for p in paths] + [p[-1] for p in paths])
-    if len(path) > 1 and path[0] in Nested:
+    if path[0] == "levels" and len(path) > 1:
+        known = [f"levels.queues, levels.MEMORY.{{{','.join(_OF_A_MEMORY)}}}"]
+    elif len(path) > 1 and path[0] in Nested:
         known = [f"{path[0]}.{{{','.join(Nested[path[0]].model_fields)}}}"]
     else:
         known = [p[0] for p in paths if len(p) == 1 and p[0] not in Nested]
@@ -205,7 +223,7 @@ def _resolve(field: str) -> tuple[str, ...]:
 
 def _value(path: tuple[str, ...], text: str, where: str) -> Json:
     """Return an override's value: JSON, else the text itself, None to clear."""
-    model = Machine if len(path) == 1 else Nested[path[0]]
+    model = Machine if len(path) == 1 else Nested[path[0]] if len(path) == 2 else Level
     annotation = model.model_fields[path[-1]].annotation
     if text.lower() in ("none", "null"):
         if type(None) in get_args(annotation):

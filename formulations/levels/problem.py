@@ -66,6 +66,8 @@ class LevelPart(Part[LevelNest]):
         refuse_long(layer)
         self.name, self.layer, self.machine, self.pins = layer.name, layer, machine, pins or Pins()
         self.residents = frozenset(self._resident(pin.value, pin.op) for pin in self.pins.pins)
+        self.latest: tuple[Order, LevelNest] | None = None
+        """The best plan that was found last, and its order: where objectives follow, their plans begin with it."""
         self.followed = 0
         """Nests whose transfers were followed."""
         self._costs: dict[LevelNest, Cost] = {}
@@ -100,7 +102,9 @@ class LevelPart(Part[LevelNest]):
         """The orders for a goal, made once."""
         key = goal.measure, tuple(sorted(goal.caps.items()))
         if key not in self._searched:
-            self._searched = {key: [OneOrder(self, order, goal) for order in self.orders]}
+            made = [OneOrder(self, order, goal) for order in self.orders]
+            made.sort(key=lambda one: self.latest is None or one.order != self.latest[0])
+            self._searched = {key: made}
         return self._searched[key]
 
     def least(self, measure: str) -> int:
@@ -166,9 +170,14 @@ class LevelPart(Part[LevelNest]):
             + one.bytes * memories[one.source].byte_ticks
             for one in cost.moved
         }
-        crossing = {f"{one.operand} to {one.memory}": one.bytes for one in cost.moved
-                    if one.source == self.levels.memories[0].name}  # fmt: skip
-        terms = {"bytes": crossing}
+        terms: dict[str, dict[str, int]] = {f"bytes@{name}": {} for name in [*memories][:-1]}
+        for one in cost.moved:
+            terms[f"bytes@{one.source}"][f"{one.operand} to {one.memory}"] = one.bytes
+        terms["bytes"] = terms[f"bytes@{self.levels.memories[0].name}"]
+        energy = {
+            f"bytes of {name}": cost.measures[f"bytes@{name}"] * memories[name].byte_fj for name in [*memories][:-1]
+        }
+        terms["energy"] = {"products": self.layer.macs * self.machine.mac_fj, **energy}
         if self.levels.queues == "serial":
             terms["time"] = {"compute": cost.compute_ticks, **moving}
         return Priced(cost.measures, terms)
@@ -261,11 +270,13 @@ class LevelPart(Part[LevelNest]):
         """
         best: tuple[int, LevelNest | None] = (NOTHING, None)
         pieces = self.ordered(goal)
-        for pairs in (0, _PAIRS):
-            for one in sorted(pieces, key=lambda one: one.value)[: _CLOSE if pairs else None]:
+        first = pieces[:1] if goal.caps else []
+        for pairs, some in ((_PAIRS, first), (0, pieces), (_PAIRS, pieces)):
+            for one in sorted(some, key=lambda one: one.value)[: _CLOSE if pairs else None]:
                 if best[1] is not None and (goal.clock.over or best[0] <= self.least(goal.measure)):
                     break
-                made = one.searched.descend(pairs)
+                begin = one.searched.terms.picks(self.latest[1]) if some is first and self.latest else None
+                made = one.searched.descend(pairs, begin)
                 if made is None:
                     continue
                 one.value, picks = min(one.value, made[0]), made[1]
@@ -273,7 +284,9 @@ class LevelPart(Part[LevelNest]):
                 if one.followed and (pairs or best[1] is None):
                     value, picks = one.mended(picks, goal) if pairs else (one.judged(goal.caps)(picks), picks)
                 if value is not None and value < best[0] and (pairs or best[1] is None or not one.followed):
-                    best = value, one.searched.terms.nest(picks)
+                    nest = one.searched.terms.nest(picks)
+                    best = value, nest
+                    self.latest = one.order, nest
         pieces.sort(key=lambda one: one.value)
         return best[1]
 
@@ -347,6 +360,7 @@ class OneOrder(Piece[LevelNest]):
         goal.clock.tick()
         picks, bound = self.searched.best(goal.below, goal.clock, self.judged(goal.caps) if self.followed else None)
         found = None if picks is None else self.searched.terms.nest(picks)
+        self.part.latest = self.part.latest if found is None else (self.order, found)
         goal.stats["boxes"] = self.searched.nodes
         if not self.complete:
             below = goal.below if picks is None or bound is None else bound

@@ -125,17 +125,18 @@ class Searched:
 
     # ---- plans -------------------------------------------------------------------------------------------------------
 
-    def descend(self, pairs: int = 0) -> tuple[int, tuple[int, ...]] | None:
+    def descend(self, pairs: int = 0, start: list[int] | None = None) -> tuple[int, tuple[int, ...]] | None:
         """A plan, by value and picks; None if none is found. Caps are met one after the other, then the row falls.
 
-        `pairs`: the most pairs of chains of two axes that are looked at together; else one axis is by itself.
+        `pairs`: the most pairs of chains of two axes that are looked at together; else one axis is by itself. `start`:
+        picks that keep to all caps.
         """
         tables, caps = self.terms.tables, self.caps
         memories, asked = caps[: len(self.terms.memories)], caps[len(self.terms.memories) :]
-        picks = [self._smallest(a) for a in range(len(tables))]
+        picks = [self._smallest(a) for a in range(len(tables))] if start is None else [*start]
         try:
-            self.caps = list(memories)
-            for row, most in asked:
+            self.caps = list(memories) if start is None else list(caps)
+            for row, most in asked if start is None else ():
                 if self._falls(picks, row, pairs) > most:
                     return None
                 self.caps.append((row, most))

@@ -303,6 +303,21 @@ class Terms:
                     row.add(self._term(k, g="tile", m="tile"), buffers * self.machine.bias_bytes)
         return found
 
+    def picks(self, nest: LevelNest) -> list[int] | None:
+        """The chains of a nest of this order, an index of every axis; None if one of them is not among those listed."""
+        places = {stay: k for k, stay in nest.stays()}
+        cuts = [nest.steps(places[stay]) for stay in self.order.stays]
+        found = []
+        for one in self.axes:
+            whole = np.full((len(one.steps), 1), self.layer.extent(one.dim), np.int64)
+            tiles = np.concatenate([whole, one.steps], axis=1)[:, list(one.layout.seen)]
+            mine = np.array([(self.layer.extent(one.dim), *steps[one.dim])[-1] for steps in cuts])
+            rows = np.flatnonzero((tiles == mine).all(axis=1))
+            if not len(rows):
+                return None
+            found.append(int(rows[0]))
+        return found
+
     # ---- schedules ---------------------------------------------------------------------------------------------------
 
     def nest(self, picks: Sequence[int]) -> LevelNest:

@@ -181,6 +181,7 @@ def best_lanes(layer: Layer, machine: Machine) -> tuple[int, int] | None:
 _KINDS: dict[str, tuple[Cause, bool]] = {
     "ocm_bytes": ("memory", True), "buffer_bytes": ("memory", True), "map_bytes": ("memory", True),
     "weight_bytes": ("memory", True), "bank_bytes": ("memory", True), "global_bytes": ("memory", True),
+    "memories.bytes": ("memory", True),
     "local_bytes": ("memory", True), "memory_bytes": ("memory", True), "reserved_bytes": ("memory", False),
     "banks.count": ("memory", True), "engine.banks": ("memory", True), "mesh.banks": ("memory", True),
     **{price.field: (price.cause, False) for price in PRICES.values()}, "layer_ticks": ("layer", False),
