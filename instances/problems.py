@@ -47,6 +47,8 @@ class Line:
     """Whether its plans are nests of tiles, of layers by themselves or of the network as a whole: C is written of them,
     and their buffers can be placed.
     """
+    code: bool = False
+    """Whether C is written of its plans, though they are no such nests."""
     bench: str = ""
     """What its own suite shows; "": that of all problems, which runs its examples (`Formulation.examples`)."""
     gallery: tuple[str, str] = ("", "")
@@ -78,7 +80,7 @@ PROBLEMS: dict[str, Line] = {
     ),
     "levels": Line(
         f"{_ELEMENTS} bias_bytes mac_fj sliding compute compute.model compute.rows compute.cols levels",
-        "dram_l2_l1", "levels",
+        "dram_l2_l1", "levels", code=True,
         gallery=("Layers on DRAM, L2 and L1: bytes of both channels",
                  "peer_layers --machine dram_l2_l1 --objective bytes,bytes@l2"),
     ),
@@ -120,6 +122,11 @@ PROBLEMS: dict[str, Line] = {
 def nested(kind: str = "") -> tuple[str, ...]:
     """Return the problems whose plans are nests of tiles; of one kind only (`Line.nests`)."""
     return tuple(name for name, line in PROBLEMS.items() if line.nests and kind in ("", line.nests))
+
+
+def written() -> tuple[str, ...]:
+    """Return the problems that C is written of."""
+    return tuple(name for name, line in PROBLEMS.items() if line.nests or line.code)
 
 
 def needing(section: str) -> tuple[str, ...]:

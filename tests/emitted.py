@@ -51,7 +51,7 @@ def random_case(rng: random.Random, name: str) -> Planned:
     """A layer, a machine whose memory has not one byte more than its nest takes, and the nest."""
     while True:
         try:
-            layer, machine = _layer(rng, name), random_machine(rng)
+            layer, machine = random_layer(rng, name), random_machine(rng)
             nest = random_nest(rng, layer, machine)
             steps = 1
             for d in DIMS:
@@ -68,7 +68,8 @@ def random_case(rng: random.Random, name: str) -> Planned:
         return Planned(layer, machine.model_copy(update=sizes), nest)
 
 
-def _layer(rng: random.Random, name: str) -> Layer:
+def random_layer(rng: random.Random, name: str) -> Layer:
+    """A layer of any kind; raises InputError or ValidationError where there is none of its sizes."""
     kind = rng.choice(["conv", "conv", "conv", "matmul", "pool", "eltwise"])
     few = lambda: rng.randint(1, 3)  # noqa: E731
     fields: dict[str, object] = {"name": name, "kind": kind, "b": rng.randint(1, 2), "g": few()}

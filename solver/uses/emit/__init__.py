@@ -6,5 +6,6 @@ Example
     ``certile_dma.h``, whose default copies and counts; what it counts equals the plan's calls, segments and bytes.
 
 numbers.py says what elements are and how they are added, nest.py writes the loops and transfers of a nest and what is
-computed on the tiles, program.py and network.py put files together.
+computed on the tiles, program.py and network.py put files together. levels/ has layers on memories in levels,
+whose tiles are moved from each memory to the next by channel.
 """

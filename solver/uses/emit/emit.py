@@ -6,12 +6,13 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from formulations.clock import Clock
+from hwmodels.levels.schedule import LevelNest
 from hwmodels.timeline.price import occupancy
 from instances.errors import InputError, OutputError
 from instances.machine.machine import Machine
@@ -20,7 +21,7 @@ from instances.network.stores import stores
 from instances.onnx.file import is_model
 from instances.onnx.model import OnnxModel, read_model
 from instances.onnx.reader import read_onnx
-from instances.problems import either, nested
+from instances.problems import either, nested, written
 from solver.ask.options import as_texts, check_time_limit, pick_machine
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
@@ -31,6 +32,7 @@ from solver.problems.registry import PROBLEMS
 from solver.uses.emit.ahead.addressed import addressed, carried, said_of
 from solver.uses.emit.ahead.program import AheadPlanned
 from solver.uses.emit.ahead.seen import check_seen
+from solver.uses.emit.levels.program import levels_files
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone
 from solver.uses.emit.onchip import AnyRun, OnChip, no_zeros
@@ -55,7 +57,7 @@ def emit_c(
     Parameters
     ----------
     plan : Plan
-        Of problem tiling, slicing, joint or fusion, with a schedule for every layer.
+        With a schedule for every layer: nests of tiles, or nests over memories in levels.
     model : str, path or OnnxModel, optional
         The ONNX file that was planned, or what was read of it: the program computes what it does, with the machine's
         elements: integers of a quantised model, or floats of 4 or 2 bytes.
@@ -124,12 +126,31 @@ def not_ahead(problem: str) -> InputError:
     return InputError(f"transfers ahead: of plans of problems {either(nested('network'))}, not of {problem}")
 
 
+def _more_memory(problem: str) -> InputError:
+    """The refusal of another size of the memory where layers are planned by themselves."""
+    return InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {problem}")
+
+
+def _not_of_levels(
+    problem: str, model: OnnxModel | None, memory_bytes: int | None, transfers: str | None
+) -> Iterator[str]:  # fmt: skip
+    """What is asked for and C of memories in levels does not have."""
+    if model is not None:
+        yield f"{model.where}: C of problem {problem} computes on integers, without a model"
+    if memory_bytes is not None:
+        yield str(_more_memory(problem))
+    if transfers == "ahead":
+        yield str(not_ahead(problem))
+
+
 def files_of(
     plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str | None = None,
     states: Mapping[str, str] | None = None, transfers: str | None = None,
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
     check_transfers(transfers)
+    if plan.types.schedule is LevelNest:
+        return levels_files(plan, *_not_of_levels(plan.problem, model, memory_bytes, transfers))
     meaning = None if model is None else Meaning(model, plan.machine_data, rule=requantise, states=states or {})
     if is_shared(plan):
         if plan.schedule is None:
@@ -159,9 +180,9 @@ def files_of(
     if transfers == "ahead":
         raise not_ahead(plan.problem)
     if memory_bytes is not None:
-        raise InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {plan.problem}")
+        raise _more_memory(plan.problem)
     if not is_layers(plan):
-        said = f"C is written of problems {either(nested())}, not of {plan.problem}"
+        said = f"C is written of problems {either(written())}, not of {plan.problem}"
         raise InputError(f"plan of {plan.network}: {said}")
     missing = [layer.layer for layer in plan.layers if layer.schedule is None]
     if missing:
