@@ -85,8 +85,8 @@ def levels_files(plan: Plan, *reasons: str) -> dict[str, str]:
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise InputError("; ".join([*reasons, f"plan of {plan.network}: no schedule for {shown}"]))
-    network, machine = plan.network_data, plan.machine_data
-    planned = [LevelsPlanned(network.layer(row.name), machine, row.schedule) for row in plan.parts]
+    machine, pairs = plan.machine_data, zip(plan.network_data, plan.parts, strict=True)
+    planned = [LevelsPlanned(layer, machine, row.schedule) for layer, row in pairs]
     refuse(planned, reasons)
     return level_layers(planned)
 
