@@ -25,7 +25,7 @@ import numpy as np
 from formulations.levels import chains
 from formulations.levels.orders import Order
 from hwmodels.levels.price import lanes_of, window_of, windowed
-from hwmodels.levels.schedule import Stay
+from hwmodels.levels.schedule import LevelNest, Stay
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import cut
 from instances.machine.machine import Machine
@@ -92,12 +92,13 @@ Column = tuple[str, int, bool]
 
 def axis(
     layer: Layer, machine: Machine, order: Order, dim: str, needs: frozenset[str], *,
-    residents: frozenset[Stay] = frozenset(), relax: bool = False,
+    residents: frozenset[Stay] = frozenset(), relax: bool = False, near: LevelNest | None = None,
 ) -> Axis:  # fmt: skip
     """Return the factors of all chains of a dimension that may matter, for the measures `needs`.
 
     `needs`: of "calls", "lanes" and "first", what is counted beside bytes and tiles. `residents`: Stays that hold all
-    of their operand. `relax`: of `chains.relaxed` ones.
+    of their operand. `relax`: of `chains.relaxed` ones. `near`: a nest of the order, whose chain is listed in any case,
+    and those that differ from it in one step.
     """
     lanes = lanes_of(layer, machine).get(dim, 0) if "lanes" in needs else 0
     wide = dim in "rc" and not window_of(layer, dim).trivial
@@ -108,7 +109,9 @@ def axis(
     asked = tuple(sorted({column for stay in kept for column in stay.values()}))
     pinned = [k for k, stay in enumerate(order.stays) if stay in residents and dim in RELEVANT[stay.operand]]
     whole = max((made.seen[k] for k in pinned), default=0)
-    table = _table(layer.model_copy(update={"name": "x"}), dim, made.depth, made.free, asked, relax, lanes, whole)
+    known = () if near is None else seen_in(near, order, made, layer, dim)[: made.free]
+    same = layer.model_copy(update={"name": "x"})
+    table = _table(same, dim, made.depth, made.free, asked, relax, lanes, whole, known)
     moved, tile, calls, first = (
         np.stack([table.values[stay.get(kind, _ONE)] for stay in kept]) for kind in range(4)
     )  # fmt: skip
@@ -141,12 +144,15 @@ class _Table:
 
 @lru_cache(maxsize=1024)
 def _table(
-    layer: Layer, dim: str, depth: int, free: int, asked: tuple[Column, ...], relax: bool, lanes: int, whole: int
+    layer: Layer, dim: str, depth: int, free: int, asked: tuple[Column, ...], relax: bool, lanes: int, whole: int,
+    known: tuple[int, ...],
 ) -> _Table:  # fmt: skip
     """The chains of which no other one is below in the columns asked for; the first `whole` loops cut nothing."""
     extent = layer.extent(dim)
     wide = dim in "rc" and not window_of(layer, dim).trivial
     least, most = _chains(layer, dim, free, wide, relax, lanes)
+    if known and not relax:
+        least = most = np.unique(np.concatenate([least, _around(known, extent)]), axis=0)
     kept = (most[:, :whole] == extent).all(axis=1)
     ones, every = np.ones((int(kept.sum()), depth - free), np.int64), np.full((int(kept.sum()), 1), extent, np.int64)
     least, most = (np.concatenate([every, some[kept], ones], axis=1) for some in (least, most))
@@ -169,6 +175,22 @@ def _table(
         values[_LANES] = -(-extent // lanes) * one if relax else cut(extent, steps).ceil_sum(lanes)
     rows = chains.thin(np.stack([*values.values()]))
     return _Table(steps[rows], {column: value[rows] for column, value in values.items()})
+
+
+def seen_in(nest: LevelNest, order: Order, made: Layout, layer: Layer, dim: str) -> tuple[int, ...]:
+    """The chain of a dimension, by variable, in a nest whose Stays are those of the order."""
+    places = {stay: k for k, stay in nest.stays()}
+    tiles = [(layer.extent(dim), *nest.steps(places[stay])[dim])[-1] for stay in order.stays]
+    return tuple(tiles[made.seen.index(v)] for v in range(1, made.depth + 1))
+
+
+def _around(chain: tuple[int, ...], extent: int) -> Ints:
+    """A chain, and all that differ from it in one step."""
+    ends = (extent, *chain, 1)
+    found = [
+        (*chain[:k], step, *chain[k + 1 :]) for k in range(len(chain)) for step in range(ends[k + 2], ends[k] + 1)
+    ]  # fmt: skip
+    return np.array(found, np.int64).reshape(-1, len(chain))
 
 
 def _chains(layer: Layer, dim: str, free: int, wide: bool, relax: bool, lanes: int) -> tuple[Ints, Ints]:

@@ -341,7 +341,10 @@ class OneOrder(Piece[LevelNest]):
 
     def _made(self, *, relax: bool) -> Searched:
         part = self.part
-        terms = Terms(part.layer, part.machine, self.order, self.measures, residents=part.residents, relax=relax)
+        near = part.latest[1] if part.latest is not None and part.latest[0] == self.order else None
+        terms = Terms(
+            part.layer, part.machine, self.order, self.measures, residents=part.residents, relax=relax, near=near
+        )
         return Searched(terms, self.asked.measure, self.asked.caps)
 
     def floor(self, goal: Goal) -> int:

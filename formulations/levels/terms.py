@@ -17,7 +17,8 @@ from math import prod
 
 import numpy as np
 
-from formulations.levels.axes import Axis, axis
+from formulations.levels import chains
+from formulations.levels.axes import Axis, axis, seen_in
 from formulations.levels.orders import REDUCED, Order
 from hwmodels.levels.price import lanes_of, windowed
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
@@ -110,13 +111,13 @@ class Terms:
 
     def __init__(
         self, layer: Layer, machine: Machine, order: Order, measures: Sequence[str], *,
-        residents: frozenset[Stay] = frozenset(), relax: bool = False,
+        residents: frozenset[Stay] = frozenset(), relax: bool = False, near: LevelNest | None = None,
     ) -> None:  # fmt: skip
         assert machine.levels is not None
         self.layer, self.machine, self.order, self.levels = layer, machine, order, machine.levels
         needs = needs_of(layer, machine, measures)
         self.axes: list[Axis] = [
-            axis(layer, machine, order, d, needs, residents=residents, relax=relax)
+            axis(layer, machine, order, d, needs, residents=residents, relax=relax, near=near)
             for d in [d for d in DIMS if layer.extent(d) > 1] or ["b"]
         ]
         self.dims = [one.dim for one in self.axes]
@@ -304,15 +305,14 @@ class Terms:
         return found
 
     def picks(self, nest: LevelNest) -> list[int] | None:
-        """The chains of a nest of this order, an index of every axis; None if one of them is not among those listed."""
-        places = {stay: k for k, stay in nest.stays()}
-        cuts = [nest.steps(places[stay]) for stay in self.order.stays]
+        """The chains of a nest with these Stays, or others at or below them, one for every axis; None: not listed."""
         found = []
         for one in self.axes:
-            whole = np.full((len(one.steps), 1), self.layer.extent(one.dim), np.int64)
-            tiles = np.concatenate([whole, one.steps], axis=1)[:, list(one.layout.seen)]
-            mine = np.array([(self.layer.extent(one.dim), *steps[one.dim])[-1] for steps in cuts])
-            rows = np.flatnonzero((tiles == mine).all(axis=1))
+            extent = self.layer.extent(one.dim)
+            mine = np.array([seen_in(nest, self.order, one.layout, self.layer, one.dim)], np.int64)
+            below = (one.steps <= mine).all(axis=1)
+            below &= (chains.pieces(extent, one.steps) <= chains.pieces(extent, mine)).all(axis=1)
+            rows = np.flatnonzero(below)
             if not len(rows):
                 return None
             found.append(int(rows[0]))
