@@ -1,6 +1,6 @@
 """Problem levels, as the rest of `solver` sees it: how its plans are shown.
 
-Drawn are the bytes between memories by layer, and the roofline with a roof for what the memory off the chip gives.
+Drawn are the bytes between memories by layer, and a roofline for every memory that tiles come from.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from solver.plan.plan import Asked, PartPlan, Plan
 from solver.problems.layers import GIVEN
 from solver.problems.problem import Problem
 from solver.show.common import by_row, stacked
+from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.show.words import agreement, label
 
@@ -122,9 +123,9 @@ class LevelsProblem(Problem):
         return [self._column(plan, aim), Column("gap (%)", gaps, GAP, percent(gap_of(total, plan.bounds[aim])))]
 
     def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> Sequence[Figure]:
-        """Bytes of every memory by layer."""
+        """Bytes of every memory by layer, and a roofline of each."""
         decided = {engine: [row for row in one.parts if row.schedule] for engine, one in plans.items()}
-        drawn = []
+        drawn = list[Figure]()
         for one in _levels(plan).memories[:-1]:
 
             def operands(row: PartPlan, name: str = one.name) -> dict[str, int]:
@@ -136,6 +137,16 @@ class LevelsProblem(Problem):
             caption = f"Between {one.name} and nearer memories, by operand."
             title = f"Bytes of {one.name} by layer"
             drawn.append(stacked(f"bytes-{one.name}", title, caption, "bytes", by_row(decided, operands)))
+        macs = {layer.name: layer.macs for layer in plan.network_data}
+        for one in _levels(plan).memories[:-1]:
+            rates = {
+                engine: [
+                    Rate(row.name, macs[row.name], row.measures[f"bytes@{one.name}"], row.measures["time"])
+                    for row in rows
+                ]
+                for engine, rows in decided.items()
+            }
+            drawn.append(roofline(plan.machine_data, rates, memory=one.name))
         return drawn
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:

@@ -41,16 +41,19 @@ class Rate:
     ticks: int
 
 
-def roofs(machine: Machine) -> Roofs:
-    """Return the roofs of a machine: of nests, memory banks, or a mesh."""
+def roofs(machine: Machine, memory: str = "") -> Roofs:
+    """Return the roofs of a machine: of nests, memory banks, or a mesh; of a memory in levels by its name."""
     peak = glance(machine).peak
     gmacs = peak / 10**9 if peak and machine.timing != "transfer_only" else None
     if machine.mesh is not None:
         return Roofs(gmacs, _GIGA * machine.mesh.dram_bytes_per_cycle / machine.tick_ps)
-    moves = [memory.transfer for memory in machine.off_chip] or [machine.transfer]
+    if machine.levels is not None:
+        ticks = machine.levels.memory(memory).byte_ticks * machine.tick_ps
+        return Roofs(gmacs, _GIGA / ticks if ticks else None)
+    moves = [one.transfer for one in machine.off_chip] or [machine.transfer]
     buses = machine.tles if machine.dram == "per_tle" else 1
-    ticks = min(_byte_ticks(move) for move in moves)
-    return Roofs(gmacs, _GIGA * buses / (ticks * machine.tick_ps) if ticks else None)
+    least = min(_byte_ticks(move) for move in moves)
+    return Roofs(gmacs, _GIGA * buses / (least * machine.tick_ps) if least else None)
 
 
 def _byte_ticks(move: Transfer) -> float:
@@ -75,8 +78,13 @@ def unpadded(layer: Layer) -> int:
     return layer.macs * inside[0] * inside[1] // (layer.r * layer.kh * layer.c * layer.kw)
 
 
-def roofline(machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = "layer", note: str = "") -> Points:
-    """Return the figure; `rates` are the layers by engine, of which those without MACs, bytes or time are left out."""
+def roofline(
+    machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = "layer", note: str = "", memory: str = ""
+) -> Points:  # fmt: skip
+    """Return the figure; `rates` are the layers by engine, of which those without MACs, bytes or time are left out.
+
+    `memory`: of memories in levels the one whose bytes these are.
+    """
     clouds = [
         Cloud(
             engine,
@@ -91,20 +99,20 @@ def roofline(machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = 
         )
         for engine, rows in rates.items()
     ]  # fmt: skip
-    limits = roofs(machine)
+    limits = roofs(machine, memory)
     lines = _roofs(limits, [point.x for cloud in clouds for point in cloud.points])
     said = [
         *([f"{limits.gmacs:,.4g} GMAC/s of its units"] if limits.gmacs else []),
         *([f"{limits.gbytes:,.4g} GB/s of its memory"] if limits.gbytes else []),
     ]
     caption = (
-        f"A point is a {what}: MACs a second over MACs a byte from and to off-chip memory, both axes logarithmic. "
+        f"A point is a {what}: MACs a second over MACs a byte from and to {memory or 'off-chip memory'}, both axes "
+        "logarithmic. "
         f"No point lies above the roofs of {machine.name}: {' and '.join(said) or 'none is known'}."
     )
     caption += f" {note}" if note else ""
-    return Points(
-        "roofline", "Roofline", caption, Axis("MACs a byte", log=True), Axis("GMAC/s", log=True), (*clouds, *lines)
-    )
+    name, title = (f"roofline-{memory}", f"Roofline of {memory}") if memory else ("roofline", "Roofline")
+    return Points(name, title, caption, Axis("MACs a byte", log=True), Axis("GMAC/s", log=True), (*clouds, *lines))
 
 
 def _roofs(limits: Roofs, found: Sequence[float]) -> list[Cloud]:
