@@ -24,9 +24,7 @@ from itertools import product
 
 from hwmodels.levels.schedule import Stay
 from instances.machine.machine import Machine
-from instances.network.workload import RELEVANT, Layer
-
-REDUCED = ("n", "i", "j")
+from instances.network.workload import REDUCTION, RELEVANT, Layer
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Order:
             return False
         if dim in ("i", "j") and k <= self.inputs:
             return False
-        return dim not in REDUCED or k >= self.whole
+        return dim not in REDUCTION or k >= self.whole
 
 
 def orders(layer: Layer, machine: Machine) -> Iterator[Order]:

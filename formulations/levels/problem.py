@@ -15,7 +15,7 @@ from formulations.levels.search import NOTHING, Judge, Searched
 from formulations.levels.terms import Terms
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
-from hwmodels.levels.price import Cost, lanes_of, levels_of, price, window_of, windowed
+from hwmodels.levels.price import Cost, Moved, lanes_of, levels_of, price, window_of, windowed
 from hwmodels.levels.replay.walk import walk
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
 from hwmodels.outcome import Natural
@@ -39,23 +39,11 @@ _KEPT = 64
 class LevelFigures:
     """What follows from a nest beside its measures."""
 
-    moved: tuple[LevelMoved, ...]
+    moved: tuple[Moved, ...]
     """By Stay, outermost first."""
     occupancy_bytes: dict[str, Natural]
     """By memory the most that lies there."""
     compute_ticks: Natural
-
-
-@dataclass(frozen=True)
-class LevelMoved:
-    """What moves for a Stay."""
-
-    operand: str
-    memory: str
-    source: str
-    calls: Natural
-    bytes: Natural
-    tile_bytes: Natural
 
 
 class LevelPart(Part[LevelNest]):
@@ -193,8 +181,7 @@ class LevelPart(Part[LevelNest]):
     def figures_of(self, schedule: LevelNest, walked: Replayed) -> LevelFigures:
         """What moves for every Stay, and what the memories take."""
         cost = self.cost(schedule)
-        moved = (LevelMoved(m.operand, m.memory, m.source, m.calls, m.bytes, m.tile_bytes) for m in cost.moved)
-        return LevelFigures(tuple(moved), cost.occupancy_bytes, cost.compute_ticks)
+        return LevelFigures(cost.moved, cost.occupancy_bytes, cost.compute_ticks)
 
     def steps(self, schedule: LevelNest) -> int:
         """How many steps a nest has at most: pieces of all dimensions that loops outside the last Stay make."""

@@ -19,13 +19,13 @@ import numpy as np
 
 from formulations.levels import chains
 from formulations.levels.axes import Axis, axis, seen_in
-from formulations.levels.orders import REDUCED, Order
+from formulations.levels.orders import Order
 from hwmodels.levels.price import lanes_of, windowed
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
 from hwmodels.nest.price.bilinear import Ints
 from instances.machine.levels import Level
 from instances.machine.machine import Machine
-from instances.network.workload import DIMS, Layer
+from instances.network.workload import DIMS, REDUCTION, Layer
 
 
 @dataclass
@@ -241,7 +241,7 @@ class Terms:
         if operand == "W":
             row.add(moved, scale * layer.weight_elements * machine.w_bytes)
             if layer.bias and machine.bias_bytes:
-                kinds = dict.fromkeys(REDUCED, "calls") | dict.fromkeys("brc", "moved")
+                kinds = dict.fromkeys(REDUCTION, "calls") | dict.fromkeys("brc", "moved")
                 row.add(self._term(k, **kinds), scale * layer.g * layer.m * machine.bias_bytes)
         elif operand == "IN":
             # sizes of rows and columns are in `moved`, unless they are of one element

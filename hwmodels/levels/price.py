@@ -31,12 +31,11 @@ from hwmodels.levels.pipeline import overlapped
 from hwmodels.levels.schedule import Cut, LevelNest, Stay, real, source
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Pieces, Window, cut, windows
+from hwmodels.outcome import Natural
 from instances.errors import InputError
 from instances.machine.levels import Levels
 from instances.machine.machine import Machine
-from instances.network.workload import DIMS, RELEVANT, Layer
-
-REDUCED = ("n", "i", "j")
+from instances.network.workload import DIMS, REDUCTION, RELEVANT, Layer
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class Moved:
     operand: str
     memory: str
     source: str
-    calls: int
-    bytes: int
-    tile_bytes: int
+    calls: Natural
+    bytes: Natural
+    tile_bytes: Natural
 
 
 @dataclass(frozen=True)
@@ -151,10 +150,10 @@ def _moved(
         bias = machine.bias_bytes if layer.bias else 0
         again = count["b"] * count["r"] * count["c"]
         total = layer.weight_elements * machine.w_bytes * again
-        total += layer.g * layer.m * bias * again * prod(count[d] for d in REDUCED)
+        total += layer.g * layer.m * bias * again * prod(count[d] for d in REDUCTION)
         tile = prod(largest[d] for d in "gmnij") * machine.w_bytes + largest["g"] * largest["m"] * bias
     elif operand == "OUT":
-        visits, results = prod(count[d] for d in REDUCED), layer.b * layer.g * layer.m * layer.r * layer.c
+        visits, results = prod(count[d] for d in REDUCTION), layer.b * layer.g * layer.m * layer.r * layer.c
         total = results * (machine.out_bytes + 2 * (visits - 1) * machine.psum_bytes)
         calls *= 2
         calls -= count["b"] * count["g"] * count["m"] * count["r"] * count["c"]
@@ -182,5 +181,5 @@ def _result_bytes(layer: Layer, machine: Machine, nest: LevelNest, at: int) -> i
     """Bytes of an element of OUT where it stays: of a partial sum if one comes there, or is added up there."""
     inner = next((k for k, one in nest.stays() if k > at and one.operand == "OUT"), len(nest.items))
     steps = nest.steps(inner)
-    whole = all(not steps[d] or steps[d][-1] == layer.extent(d) for d in REDUCED)
+    whole = all(not steps[d] or steps[d][-1] == layer.extent(d) for d in REDUCTION)
     return machine.out_bytes if whole else max(machine.out_bytes, machine.psum_bytes)
