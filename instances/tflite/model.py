@@ -142,6 +142,8 @@ class TfliteFile:
         return made
 
     def _operator(self, made: Any) -> Operator:
+        if made.OpcodeIndex() >= (number := self._model.OperatorCodesLength()):
+            raise InputError(f"{self.where}: an operator names code {made.OpcodeIndex()} of {number}")
         code = self._model.OperatorCodes(made.OpcodeIndex())
         # The first field has room for 127 operators; newer files write a larger number into the other one alone.
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())

@@ -76,11 +76,18 @@ def _transpose(scope: Scope, operator: Operator) -> None:
     moved(scope, x, y, held)
 
 
+def _axis(axis: int, rank: int) -> int:
+    """An axis counted from the first one; raises Untranslatable if the tensor has none of that number."""
+    if not -rank <= axis < rank:
+        raise Untranslatable(f"axis {axis} of a tensor with {rank} axes")
+    return axis % rank
+
+
 @CONVERTERS.of("CONCATENATION")
 def _concat(scope: Scope, operator: Operator) -> None:
     y, label = operator.outputs[0], scope.label(operator)
     rank = len(scope.shape(y))
-    axis = operator.option("Axis") % max(1, rank)
+    axis = _axis(operator.option("Axis"), max(1, rank))
     read = [k for k in operator.inputs if prod(scope.shape(k))]
     first = scope.is_first(read, rank)
     along = channels_first(rank).index(axis) if first else axis
@@ -96,7 +103,7 @@ def _concat(scope: Scope, operator: Operator) -> None:
 def _pack(scope: Scope, operator: Operator) -> None:
     y, label = operator.outputs[0], scope.label(operator)
     rank = len(scope.shape(y))
-    axis = operator.option("Axis") % rank
+    axis = _axis(operator.option("Axis"), rank)
     shape = [1 if k == axis else size for k, size in enumerate(scope.shape(y))]
     read = [scope.shaped(scope.value(k), shape, scope.tensor(k).name) for k in operator.inputs]
     scope.put(y, scope.node("Concat", *read, name=label, axis=axis))
@@ -105,7 +112,7 @@ def _pack(scope: Scope, operator: Operator) -> None:
 @CONVERTERS.of("UNPACK")
 def _unpack(scope: Scope, operator: Operator) -> None:
     x, label = operator.input(0), scope.label(operator)
-    axis, number = operator.option("Axis") % len(scope.shape(x)), len(operator.outputs)
+    axis, number = _axis(operator.option("Axis"), len(scope.shape(x))), len(operator.outputs)
     parts = _parts(scope, scope.stored(x), [1] * number, axis, label)
     for y, held in zip(operator.outputs, parts, strict=True):
         moved(scope, x, y, scope.shaped(held, scope.shape(y), label))
@@ -122,7 +129,7 @@ def _split(scope: Scope, operator: Operator) -> None:
     even = operator.name == "SPLIT"
     x, axes = (operator.input(1), operator.input(0)) if even else (operator.input(0), operator.input(2))
     rank = len(scope.shape(x))
-    axis = scope.numbers(axes, "axes")[0] % rank
+    axis = _axis(int(scope.numbers(axes, "axes")[0]), rank)
     first = scope.is_first((x,), rank)
     along = channels_first(rank).index(axis) if first else axis
     sizes = [scope.shape(y)[axis] for y in operator.outputs]
@@ -254,7 +261,7 @@ def _gather(scope: Scope, operator: Operator) -> None:
     y = operator.outputs[0]
     if operator.option("BatchDims"):
         raise Untranslatable("its indices have a batch")
-    axis = 0 if table else operator.option("Axis") % max(1, len(scope.shape(x)))
+    axis = 0 if table else _axis(operator.option("Axis"), max(1, len(scope.shape(x))))
     held = scope.node("Gather", scope.stored(x), scope.stored(at), name=scope.label(operator), axis=axis)
     moved(scope, x, y, held)
 

@@ -664,6 +664,16 @@ def test_weights_that_are_computed_are_kept_with_the_reason() -> None:
     assert "CONV_2D (its weights are computed)" in " ".join(_network(made(make)).warnings)
 
 
+def test_an_axis_that_a_tensor_does_not_have_is_named() -> None:
+    """It was counted round: axis 7 of 4 axes as axis 3."""
+
+    def make(net: Net) -> None:
+        x = net.input(1, 4, 4, 3)
+        net.op("CONCATENATION", x, net.conv(x, 5), shape=(1, 4, 4, 8), Axis=7)
+
+    assert "CONCATENATION (axis 7 of a tensor with 4 axes)" in " ".join(_network(made(make)).warnings)
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
