@@ -25,7 +25,7 @@ from instances.network.network import Network
 from instances.network.workload import DIMS, RELEVANT, Layer, refuse_long
 
 DECISIONS: Mapping[str, Decision] = {
-    "resident": Decision("an operand that lies whole in a memory, such as W@l2", open=True),
+    "resident": Decision("an operand that lies whole in a memory, such as W@l2", ("X@MEMORY",), open=True),
 }
 #: Orders that `descend` looks at closely, and pairs of chains it compares there at a time.
 _CLOSE, _PAIRS = 12, 300_000
