@@ -221,7 +221,7 @@ class LevelPart(Part[LevelNest]):
                 return made
             if all(size == 1 for size in sides.values()):
                 return None
-            widest = max(sides, key=lambda d: (sides[d] if d not in "ij" else 0, sides[d]))
+            widest = max(sides, key=lambda d: (d not in "ij" and sides[d] > 1, sides[d]))
             sides[widest] = -(-sides[widest] // 2)
 
     def descended(self, goal: Goal) -> LevelNest | None:
