@@ -1,0 +1,134 @@
+"""Levels: search and CP-SAT against every nest of equal steps of tiny layers; rules; pins; what may not hang."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from formulations.clock import Clock
+from formulations.levels import axes, chains
+from formulations.levels.orders import orders
+from formulations.levels.problem import DECISIONS, LevelPart, LevelsFormulation
+from formulations.levels.search import Searched
+from formulations.levels.terms import Terms
+from formulations.pins import parse_pins
+from hwmodels.levels.price import price
+from hwmodels.levels.replay.walk import walk
+from hwmodels.levels.schedule import Cut, LevelNest, Stay
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
+from solver.search.loop import decide_part
+from tests.adversary.levels import TESTER, Case, counter
+from tests.effort import tries
+
+NEAR = (("l1", 13, ("IN", "W", "OUT"), (), 0, (0, 0, 0)),)
+PLAIN = Case(
+    layer=(("kh", 3), ("kw", 3), ("h", 3), ("l", 3), ("r", 1), ("c", 1)), memories=NEAR, outside=(0, 1, 1),
+    bytes=(1, 1, 1, 1, 0), unit=(0, 0, 0), mac_fj=0, sliding=False, objectives=("bytes",), engines=("search",),
+)  # fmt: skip
+
+
+def part_of(case: Case) -> LevelPart:
+    assert case.workload is not None
+    return LevelPart(case.workload, case.machine, parse_pins(case.pins, DECISIONS))
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_no_nest_of_a_tiny_layer_is_better(chunk: int) -> None:
+    for k in range(tries(6, 300)):
+        rng = random.Random(f"brute/{chunk}/{k}")
+        case = TESTER.case(rng)
+        case = case if k % 2 else replace(case, rule="")
+        found = TESTER.run(case, rng)
+        assert not found, (found[0].what, found[0].instance)
+
+
+@pytest.mark.parametrize("engine", ["cp-sat", "descend", "halving"])
+def test_other_engines_agree(engine: str) -> None:
+    for k in range(tries(3, 100)):
+        rng = random.Random(f"{engine}/{k}")
+        case = replace(TESTER.case(rng), engines=("search", engine), rule="")
+        found = TESTER.run(case, rng)
+        assert not found, (found[0].what, found[0].instance)
+
+
+def test_counts_walks_and_executions_of_random_nests_agree() -> None:
+    for k in range(tries(60, 3000)):
+        rng = random.Random(f"nests/{k}")
+        case = Case.drawn(rng)
+        layer, machine = case.workload, case.machine
+        assert layer is not None
+        assert machine.levels is not None
+        nest = random_nest(rng, layer, machine)
+        names = ("time", "energy", *(f"bytes@{one.name}" for one in machine.levels.memories[:-1]))
+        told, seen = price(layer, machine, nest), walk(layer, machine, nest)
+        values, _ = counter(replace(case, pins=())).counted(nest, names)
+        assert tuple(told.measures[name] for name in names) == values, (case, nest)
+        assert (seen.time, seen.energy, seen.taken) == (values[0], values[1], told.occupancy_bytes), (case, nest)
+        assert not [fault for fault in seen.faults if "bytes are taken" not in fault], (case, nest)
+
+
+def random_nest(rng: random.Random, layer: Layer, machine: Machine) -> LevelNest:
+    """Any nest that is well formed: loops of any step before and inside Stays in any order."""
+    assert machine.levels is not None
+    left = {
+        operand: [one.name for one in machine.levels.memories[1:]
+                  if operand in one.operands and (operand not in one.passed or rng.random() < 0.5)]
+        for operand in layer.operands
+    }  # fmt: skip
+    items, size = list[Cut | Stay](), {d: layer.extent(d) for d in DIMS}
+    while True:
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            d = rng.choice([d for d in DIMS if d not in "ij" or not left["IN"]])
+            size[d] = rng.randint(1, size[d])
+            items.append(Cut(d, size[d]))  # type: ignore[arg-type]
+        operands = [operand for operand, names in left.items() if names]
+        if not operands:
+            return LevelNest(tuple(items))
+        operand = rng.choice(operands)
+        items.append(Stay(operand, left[operand].pop(0)))  # type: ignore[arg-type]
+
+
+def test_relaxed_chains_bound_every_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    def least(part: LevelPart, case: Case, most: int, *, relax: bool) -> list[int | None]:
+        for name in ("MANY", "MANY_WINDOWS", "SOME"):
+            monkeypatch.setattr(chains, name, most)
+        for made in (chains.steps, chains.few, chains.relaxed, axes._table):
+            made.cache_clear()
+        found = list[int | None]()
+        for order in orders(part.layer, part.machine):
+            terms = Terms(part.layer, part.machine, order, case.objectives, residents=part.residents, relax=relax)
+            found.append(Searched(terms, case.objectives[0], {}).best(None, Clock.of(None))[1])
+        return found
+
+    for k in range(tries(5, 200)):
+        rng = random.Random(f"relaxed/{k}")
+        case = replace(Case.drawn(rng), pins=())
+        case = replace(case, objectives=case.objectives[:1])
+        part = part_of(case)
+        if len(part.orders) > 200:
+            continue
+        exact, bounds = least(part, case, 10**6, relax=False), least(part, case, rng.choice((2, 5, 12)), relax=True)
+        for one, bound in zip(exact, bounds, strict=True):
+            assert one is None or (bound is not None and bound <= one), case
+    for made in (chains.steps, chains.few, chains.relaxed, axes._table):
+        made.cache_clear()
+
+
+def test_pins_say_what_lies_whole_where() -> None:
+    pins = parse_pins(["resident=W@l1"], DECISIONS)
+    assert pins.to_json() == ["resident=W@l1"]
+    roomy = replace(PLAIN, memories=(("l1", 19, *NEAR[0][2:]),), pins=("resident=W@l1",))
+    assert not TESTER.run(roomy, random.Random(0))
+    assert TESTER.claim(roomy, "search").value == 9 + 9 + 1
+    assert TESTER.claim(replace(roomy, memories=NEAR), "search").status == "INFEASIBLE"
+    assert TESTER.claim(replace(roomy, memories=NEAR, pins=()), "search").value == 9 + 9 + 1
+
+
+def test_halving_goes_on_with_the_kernel() -> None:
+    part = part_of(PLAIN)  # a window of 9, one result, and room for 3 of 9 weights
+    said = decide_part(LevelsFormulation(), part, ("bytes",), "halving", Clock.of(5.0))
+    assert said.schedule is not None
+    assert not part.contains(said.schedule)
