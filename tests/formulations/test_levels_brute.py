@@ -17,6 +17,7 @@ from formulations.pins import parse_pins
 from hwmodels.levels.price import price
 from hwmodels.levels.replay.walk import walk
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
+from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
 from solver.search.loop import decide_part
@@ -132,3 +133,25 @@ def test_halving_goes_on_with_the_kernel() -> None:
     said = decide_part(LevelsFormulation(), part, ("bytes",), "halving", Clock.of(5.0))
     assert said.schedule is not None
     assert not part.contains(said.schedule)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("snake", True), ("buffering", "double"), ("edge_tiles", "uniform"), ("psum_first_read", True), ("tles", 2),
+     ("reserved_bytes", 1), ("im2col_rows", 2), ("byte_fj", 3), ("ocm_bytes", 64)],
+)  # fmt: skip
+def test_settings_that_are_not_counted_are_refused(name: str, value: object) -> None:
+    machine = Machine.model_validate(
+        {**PLAIN.machine.model_dump(exclude={"transfer"}, exclude_unset=True), name: value}
+    )
+    assert PLAIN.workload is not None
+    with pytest.raises(InputError, match=f"{name} {value} is not counted in levels"):
+        LevelPart(PLAIN.workload, machine)
+
+
+def test_a_fault_in_a_memory_is_all_that_is_said() -> None:
+    data = PLAIN.machine.model_dump(exclude={"transfer"}, exclude_unset=True)
+    data["levels"] = {"memories": [{"name": "dram"}, {"name": "l1"}]}
+    with pytest.raises(ValueError, match="give its bytes") as said:
+        Machine.model_validate(data)
+    assert "Field required" not in str(said.value)
