@@ -155,3 +155,15 @@ def test_a_fault_in_a_memory_is_all_that_is_said() -> None:
     with pytest.raises(ValueError, match="give its bytes") as said:
         Machine.model_validate(data)
     assert "Field required" not in str(said.value)
+
+
+def test_pieces_of_free_sizes_are_left_out() -> None:
+    """Eight rows, a kernel of three, padding of one: pieces of 3, 2 and 3 rows need windows of 4, equal ones of 5."""
+    layer = (("kh", 3), ("pad_top", 1), ("h", 8), ("l", 1), ("r", 8), ("c", 1))
+    case = replace(PLAIN, layer=layer, memories=(("l1", 8, *NEAR[0][2:]),))
+    free = counter(case).best(("bytes",))
+    assert free is not None
+    assert free[0] == (23,)
+    assert [item.step for item in free[1].items if isinstance(item, Cut)][:2] == [5, 3]
+    assert TESTER.claim(case, "search").value == 25
+    assert not TESTER.run(case, random.Random(0))
