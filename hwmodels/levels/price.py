@@ -72,9 +72,9 @@ def levels_of(layer: Layer, machine: Machine) -> Levels:
         raise InputError(
             f"machine {machine.name}: compute.model 'tile' is not counted in levels: 'array' or 'none' are"
         )
-    fields = type(machine).model_fields
+    fields, given = type(machine).model_fields, vars(machine)  # they are looked for, and not read
     for name in _UNCOUNTED:
-        value = getattr(machine, name)
+        value = given[name]
         if value not in (fields[name].default, "serial"):
             raise InputError(f"machine {machine.name}: {name} {value} is not counted in levels: leave it out")
     if layer.kind == "correlation" or layer.broadcast or any(layer.resident_in) or layer.resident_out:
