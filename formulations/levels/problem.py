@@ -25,7 +25,7 @@ from instances.network.network import Network
 from instances.network.workload import DIMS, RELEVANT, Layer, refuse_long
 
 DECISIONS: Mapping[str, Decision] = {
-    "resident": Decision("an operand that lies whole in a memory, such as W@l2", ("W@l2",), open=True),
+    "resident": Decision("an operand that lies whole in a memory, such as W@l2", ("X@MEMORY",), open=True),
 }
 #: Orders that `descend` looks at closely, and pairs of chains it compares there at a time.
 _CLOSE, _PAIRS = 12, 300_000
@@ -247,7 +247,7 @@ class LevelPart(Part[LevelNest]):
                 return made
             if all(size == 1 for size in sides.values()):
                 return None
-            widest = max(sides, key=lambda d: (sides[d] if d not in "ij" else 0, sides[d]))
+            widest = max(sides, key=lambda d: (d not in "ij" and sides[d] > 1, sides[d]))
             sides[widest] = -(-sides[widest] // 2)
 
     def descended(self, goal: Goal) -> LevelNest | None:

@@ -37,6 +37,12 @@ from instances.machine.levels import Levels
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, REDUCTION, RELEVANT, Layer
 
+#: Settings of machines with which nests of levels would cost something else, or hold more.
+_UNCOUNTED = (
+    "ocm_bytes", "reserved_bytes", "buffering", "line", "snake", "tles", "tlts", "layer_ticks", "edge_tiles",
+    "psum_first_read", "im2col_rows", "byte_fj", "overlap", "reading",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -68,6 +74,11 @@ def levels_of(layer: Layer, machine: Machine) -> Levels:
         raise InputError(
             f"machine {machine.name}: compute.model 'tile' is not counted in levels: 'array' or 'none' are"
         )
+    fields, given = type(machine).model_fields, vars(machine)  # they are looked for, and not read
+    for name in _UNCOUNTED:
+        value = given[name]
+        if value not in (fields[name].default, "serial"):
+            raise InputError(f"machine {machine.name}: {name} {value} is not counted in levels: leave it out")
     if layer.kind == "correlation" or layer.broadcast or any(layer.resident_in) or layer.resident_out:
         what = "a correlation" if layer.kind == "correlation" else "rows on chip" if not layer.broadcast else ""
         said = f"has {what}" if what else "reads inputs that are broadcast"

@@ -223,7 +223,7 @@ class Machine(Sparse):
     @field_validator("transfer")
     @classmethod
     def _priced(cls, value: Transfer, info: ValidationInfo) -> Transfer:
-        if value is _NONE and not info.data.get("off_chip") and not info.data.get("levels"):
+        if value is _NONE and not info.data.get("off_chip") and not info.data.get("levels", True):  # refused above
             raise PydanticCustomError("missing", "Field required")
         if value is not _NONE and info.data.get("levels"):
             raise ValueError("give either transfer or levels, whose memories have prices of their own")

@@ -49,7 +49,7 @@ from tests.effort import THOROUGH, thinned, tries
 #: Cases of each, ten times as many in a thorough run.
 FEW = {
     "banks": 6, "joint": 2, "fusion": 2, "hybrid": 2, "partial_engine": 10, "mapping": 15, "applications": 15,
-    "mesh": 5, "placement": 2, "selection": 10,
+    "mesh": 5, "levels": 8, "placement": 2, "selection": 10,
 }  # fmt: skip
 
 
