@@ -272,7 +272,7 @@ def _commented(model: BaseModel, section: str, problem: str, known: Mapping[str,
         row = known.get(f"{section}{name}") or known[f"transfer.{name}"]  # a memory off the chip has prices like it
         value = getattr(model, name)
         read = problem in row.problems
-        needed = field.is_required() or name == "transfer"
+        needed = field.is_required() or (name == "transfer" and name not in getattr(model, "silent", ()))
         if value in (None, (), {}) or not (read or needed or value != field.get_default(call_default_factory=True)):
             continue
         if row.meaning != said:

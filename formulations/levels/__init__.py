@@ -31,7 +31,8 @@ Optimal means
     No nest of the family is better, whatever its order, loops and steps, the loops over the kernel inside the Stays of
     IN. Outside it: pieces of free sizes, lines, and kernel loops around IN (docs/levels.md says what these are worth).
     Where padding clips windows, several loops make pieces of free sizes, too: of eight rows, steps of 5 and then of 3
-    make 3, 2, 3. If no Stay between them gains from the outer one, such loops count as one here, the inner one.
+    make 3, 2, 3. Of two such loops with no Stay between them that depends on the dimension the inner one alone is
+    looked at; on maps of more than 28 rows (columns) also where no Stay between them counts pieces.
     Where a dimension has too many chains to list, steps are taken from fewer, and the bound is one over all chains; it
     is OPTIMAL if the bound is met.
 """

@@ -66,17 +66,19 @@ class Axis:
 
 
 def layout(
-    order: Order, dim: str, *, windows: bool, calls: bool, ends: bool, residents: frozenset[Stay] = frozenset()
-) -> Layout:
+    order: Order, dim: str, *, windows: bool, calls: bool, ends: bool, residents: frozenset[Stay] = frozenset(),
+    clipped: bool = False,
+) -> Layout:  # fmt: skip
     """Return the variables of a dimension.
 
     `windows`: whether pieces count for what IN fetches; `calls`: whether transfers are counted; `ends`: whether the
-    innermost pieces are; `residents`: Stays that hold all of their operand.
+    innermost pieces are; `residents`: Stays that hold all of their operand; `clipped`: whether padding
+    clips windows: then two loops may make pieces that one does not.
     """
     seen, slid, depth, counted = list[int](), list[bool](), 0, True
     for k, stay in enumerate(order.stays):
         along = order.slides[k] == dim
-        if order.may_cut(k, dim) and (counted or along):
+        if order.may_cut(k, dim) and (counted or along or clipped):
             depth, counted = depth + 1, False
         seen.append(depth)
         slid.append(along)
@@ -86,6 +88,8 @@ def layout(
     return Layout(tuple(seen), tuple(slid), depth, depth if counted else depth - 1)
 
 
+#: Up to so many rows (columns) loops are told apart that only padding makes different.
+_APART = 28
 #: A column of factors: its kind, the loops outside, and whether IN slides along the last of them.
 Column = tuple[str, int, bool]
 
@@ -102,7 +106,10 @@ def axis(
     """
     lanes = lanes_of(layer, machine).get(dim, 0) if "lanes" in needs else 0
     wide = dim in "rc" and not window_of(layer, dim).trivial
-    made = layout(order, dim, windows=wide, calls="calls" in needs, ends=bool(lanes), residents=residents)
+    clipped = wide and layer.extent(dim) <= _APART and window_of(layer, dim).clipping(0, layer.extent(dim)) != (0, 0)
+    made = layout(
+        order, dim, windows=wide, calls="calls" in needs, ends=bool(lanes), residents=residents, clipped=clipped
+    )
     columns = [_columns(order, made, k, dim) for k in range(len(order.stays))]
     chosen = [0, 1, *([2] if "calls" in needs else []), *([3] if "first" in needs else [])]
     kept = [{kind: stay[kind] for kind in chosen} for stay in columns]
@@ -198,27 +205,30 @@ def _chains(layer: Layer, dim: str, free: int, wide: bool, relax: bool, lanes: i
     extent, number = layer.extent(dim), chains.number(layer.extent(dim), free)
     if relax:
         return chains.relaxed(extent, free)
-    if wide and not _plain(layer, dim):
-        steps = np.arange(1, extent + 1, dtype=np.int64)
-        found = chains.every(steps if number <= chains.MANY_WINDOWS else chains.few(extent, free), free)
-    elif number <= chains.MANY:
-        found = chains.steps(extent, free, lanes)
-    else:
+    if number > _most(layer, dim):
         found = chains.every(chains.few(extent, free), free)
+    else:
+        found = chains.steps(extent, free, lanes, window_of(layer, dim) if wide and not _plain(layer, dim) else None)
     return found, found
+
+
+def _most(layer: Layer, dim: str) -> int:
+    """How many chains are all listed."""
+    counted = dim in "rc" and not window_of(layer, dim).trivial
+    return (
+        chains.MANY_WINDOWS if counted and not chains.regular(layer.extent(dim), window_of(layer, dim)) else chains.MANY
+    )
 
 
 def complete(layer: Layer, dim: str, made: Layout) -> bool:
     """Whether all chains of a dimension are looked at."""
-    own = dim in "rc" and not window_of(layer, dim).trivial and not _plain(layer, dim)
-    return chains.number(layer.extent(dim), made.free) <= (chains.MANY_WINDOWS if own else chains.MANY)
+    return chains.number(layer.extent(dim), made.free) <= _most(layer, dim)
 
 
 def _plain(layer: Layer, dim: str) -> bool:
-    """Whether the claim of `formulations.levels.chains` holds: windows overlap, padding is at most a stride."""
-    window, extent = window_of(layer, dim), layer.extent(dim)
-    behind = (extent - 1) * window.stride - window.pad + window.reach - window.size
-    return window.reach >= window.stride >= max(window.pad, behind)
+    """Whether windows overlap and none is clipped, so that chains are compared by their pieces."""
+    window = window_of(layer, dim)
+    return window.reach >= window.stride and window.clipping(0, layer.extent(dim)) == (0, 0)
 
 
 def _inputs(layer: Layer, dim: str, steps: Ints, slid: bool) -> tuple[Ints, Ints, Ints]:

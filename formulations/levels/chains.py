@@ -8,10 +8,9 @@ Claim
 Proof
     Every factor of a price (`formulations.levels.axes`) is a tile, which grows with its t, or does not fall as the n
     grow: visits and calls are n, rounds of lanes are compared by themselves, and the sum of input windows is
-    ``E*S + n*(reach - S)`` less what padding clips. Padding clips the first and the last piece of every chain alike,
-    and no others where it is at most the stride; of pieces that are clipped the largest is not smaller for larger t.
-    Where windows do not overlap (reach < S), or padding is wider than the stride, these sums and the largest
-    windows are compared in place of n and t.
+    ``E*S + n*(reach - S)`` where they overlap. Where they do not (reach < S), or padding clips them, these sums and the
+    largest windows are compared, too: of 8 rows, 5 and then 3 make 3, 2, 3, and with padding of 1 no window of three
+    taps has more than 4 rows; 3 alone makes 3, 3, 2, and one of 5.
 
 Where a dimension has too many chains to list (`MANY`), steps are taken from `few`. For a bound, `relaxed` has cells
 l_k <= t_k <= u_k that cover all chains: tiles are at least those of l_k, pieces at least ``ceil(E / u_k)``, whatever
@@ -27,10 +26,10 @@ import numpy as np
 
 from formulations.pareto import pareto
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.pieces import cut
+from hwmodels.nest.price.pieces import Window, cut, windows
 
 #: Chains that are all listed; and where sums of windows are compared, which takes longer; chains of `few` steps.
-MANY, MANY_WINDOWS, SOME = 3_000_000, 100_000, 20_000
+MANY, MANY_WINDOWS, SOME = 3_000_000, 300_000, 20_000
 #: Above this comparing all chains with each other takes longer than it saves.
 _MOST = 1500
 
@@ -89,6 +88,32 @@ def _falling(group: list[Ints], by: Ints, value: Ints) -> Ints:
     return kept
 
 
+def regular(extent: int, window: Window) -> bool:
+    """Whether the sum of windows follows from the number of pieces: only the first and the last one are clipped."""
+    last = (extent - 1) * window.stride - window.pad + window.reach - window.size
+    return window.reach >= window.stride >= max(window.pad, last)
+
+
+def _windows(extent: int, chains: Ints, window: Window) -> Ints:
+    """The largest windows of chains (T, v), and their sum where that has to be counted, (T, 1 or 2).
+
+    With three pieces of the full step one of them lies inside, where nothing clips it.
+    """
+    whole, step = np.zeros((1, 0), np.int64), chains[:, -1]
+    if not regular(extent, window):
+        seen = windows(0, extent, chains, whole, window)
+        return np.stack([seen.largest, seen.sum], axis=1)
+    length, count = np.full((len(chains), 1), extent, np.int64), np.ones((len(chains), 1), np.int64)
+    for one in chains.T[:, :, None]:
+        full, rest = length // one, length % one
+        count = np.concatenate([full * count, (rest > 0) * count], axis=1)
+        length = np.concatenate([np.broadcast_to(one, full.shape), rest], axis=1)
+    few_ = np.flatnonzero(np.where(length == step[:, None], count, 0).sum(axis=1) < 3)
+    largest = (step - 1) * window.stride + window.reach
+    largest[few_] = windows(0, extent, chains[few_], whole, window).largest
+    return largest[:, None]
+
+
 def thin(features: Ints) -> Ints:
     """Return columns of (K, T) such that every other one is at or above one of them in every row, ascending."""
     distinct = np.unique(features[(features != features[:, :1]).any(axis=1)], axis=0)
@@ -100,10 +125,11 @@ def thin(features: Ints) -> Ints:
 
 
 @lru_cache(maxsize=256)
-def steps(extent: int, depth: int, lanes: int = 0) -> Ints:
+def steps(extent: int, depth: int, lanes: int = 0, window: Window | None = None) -> Ints:
     """The chains (T, depth) that an optimum needs, by the claim above; all steps are allowed.
 
-    `lanes`: rounds of so many lanes over the innermost pieces count, too; 0: they do not.
+    `lanes`: rounds of so many lanes over the innermost pieces count, too; 0: they do not. `window`: windows that are
+    compared by themselves.
     """
     found = every(np.arange(1, extent + 1, dtype=np.int64), depth)
     if not depth:
@@ -111,6 +137,8 @@ def steps(extent: int, depth: int, lanes: int = 0) -> Ints:
     made = pieces(extent, found)
     if lanes:
         made = np.concatenate([made, cut(extent, found).ceil_sum(lanes)[:, None]], axis=1)
+    if window is not None:
+        made = np.concatenate([made, *(_windows(extent, found[:, :k], window) for k in range(1, depth + 1))], axis=1)
     found, made = _thinned(found, made)
     return found[pareto(np.ascontiguousarray(np.concatenate([found.T, made.T])))]
 

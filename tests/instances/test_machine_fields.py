@@ -198,6 +198,10 @@ def cases(folder: Path) -> dict[str, list[Callable[[], object]]]:
             partial(solve, TINY, "partial_cnn_16"),
             partial(size_engine, [TINY], "partial_cnn_16"),
         ],
+        "levels": [
+            partial(solve, TINY, "dram_l2_l1", objective="bytes,energy", layers=["c1"], settings=["bias_bytes=4"]),
+            partial(solve, TINY, "gemmini_levels", layers=["c1"], settings=["levels.queues=each"], time_limit_s=5),
+        ],
         "mesh": [partial(solve, TINY, m, layers=["c1"]) for m in ("vectormesh_128", "tpu_128", "eyeriss_128")],
         "placement": [partial(solve, BUFFERS, "scratchpad_768k"), partial(solve, BUFFERS, "nmp")],
         "selection": [
