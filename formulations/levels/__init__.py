@@ -32,7 +32,8 @@ Optimal means
     IN. Outside it: pieces of free sizes, lines, and kernel loops around IN (docs/levels.md says what these are worth).
     Where padding clips windows, several loops make pieces of free sizes, too: of eight rows, steps of 5 and then of 3
     make 3, 2, 3. Of two such loops with no Stay between them that depends on the dimension the inner one alone is
-    looked at; on maps of more than 28 rows (columns) also where no Stay between them counts pieces.
+    looked at; on maps of more than 28 rows (columns) also where no Stay between them counts pieces, and of chains with
+    as many pieces those with larger steps are left out, though padding may make their largest window smaller.
     Where a dimension has too many chains to list, steps are taken from fewer, and the bound is one over all chains; it
     is OPTIMAL if the bound is met.
 """

@@ -88,8 +88,8 @@ def layout(
     return Layout(tuple(seen), tuple(slid), depth, depth if counted else depth - 1)
 
 
-#: Up to so many rows (columns) loops are told apart that only padding makes different.
-_APART = 28
+#: Up to so many rows (columns) loops are told apart that only padding makes different; chains by their largest windows.
+_APART, _CLIPPED = 28, 35_000
 #: A column of factors: its kind, the loops outside, and whether IN slides along the last of them.
 Column = tuple[str, int, bool]
 
@@ -208,7 +208,9 @@ def _chains(layer: Layer, dim: str, free: int, wide: bool, relax: bool, lanes: i
     if number > _most(layer, dim):
         found = chains.every(chains.few(extent, free), free)
     else:
-        found = chains.steps(extent, free, lanes, window_of(layer, dim) if wide and not _plain(layer, dim) else None)
+        exact = number <= _CLIPPED or (wide and not chains.regular(extent, window_of(layer, dim)))
+        own = exact and wide and not _plain(layer, dim)
+        found = chains.steps(extent, free, lanes, window_of(layer, dim) if own else None)
     return found, found
 
 

@@ -10,7 +10,8 @@ Proof
     grow: visits and calls are n, rounds of lanes are compared by themselves, and the sum of input windows is
     ``E*S + n*(reach - S)`` where they overlap. Where they do not (reach < S), or padding clips them, these sums and the
     largest windows are compared, too: of 8 rows, 5 and then 3 make 3, 2, 3, and with padding of 1 no window of three
-    taps has more than 4 rows; 3 alone makes 3, 3, 2, and one of 5.
+    taps has more than 4 rows; 3 alone makes 3, 3, 2, and one of 5. (Of more than some 35,000 chains, as four loops over
+    56 rows, such windows are counted as those of their steps: what is lost is a row of a tile.)
 
 Where a dimension has too many chains to list (`MANY`), steps are taken from `few`. For a bound, `relaxed` has cells
 l_k <= t_k <= u_k that cover all chains: tiles are at least those of l_k, pieces at least ``ceil(E / u_k)``, whatever
@@ -32,6 +33,8 @@ from hwmodels.nest.price.pieces import Window, cut, windows
 MANY, MANY_WINDOWS, SOME = 3_000_000, 300_000, 20_000
 #: Above this comparing all chains with each other takes longer than it saves.
 _MOST = 1500
+#: Outputs of chains that are looked at together.
+_CELLS = 4_000_000
 
 
 def number(extent: int, depth: int) -> int:
@@ -99,19 +102,36 @@ def _windows(extent: int, chains: Ints, window: Window) -> Ints:
 
     With three pieces of the full step one of them lies inside, where nothing clips it.
     """
-    whole, step = np.zeros((1, 0), np.int64), chains[:, -1]
+    step = chains[:, -1]
     if not regular(extent, window):
-        seen = windows(0, extent, chains, whole, window)
+        seen = windows(0, extent, chains, np.zeros((1, 0), np.int64), window)
         return np.stack([seen.largest, seen.sum], axis=1)
     length, count = np.full((len(chains), 1), extent, np.int64), np.ones((len(chains), 1), np.int64)
     for one in chains.T[:, :, None]:
         full, rest = length // one, length % one
         count = np.concatenate([full * count, (rest > 0) * count], axis=1)
         length = np.concatenate([np.broadcast_to(one, full.shape), rest], axis=1)
-    few_ = np.flatnonzero(np.where(length == step[:, None], count, 0).sum(axis=1) < 3)
+    rest = np.flatnonzero(np.where(length == step[:, None], count, 0).sum(axis=1) < 3)
     largest = (step - 1) * window.stride + window.reach
-    largest[few_] = windows(0, extent, chains[few_], whole, window).largest
+    for some in np.array_split(rest, 1 + len(rest) * extent // _CELLS):
+        largest[some] = _clipped(extent, chains[some], window)
     return largest[:, None]
+
+
+def _clipped(extent: int, chains: Ints, window: Window) -> Ints:
+    """The largest windows of chains (T, v), from where their pieces begin and end."""
+    place = np.broadcast_to(np.arange(extent, dtype=np.int64), (len(chains), extent))
+    left = place
+    for step in chains.T[:, :, None]:
+        left = left % step
+    begins = left == 0
+    after = np.where(begins, place, extent)[:, ::-1]
+    end = np.concatenate(
+        [np.minimum.accumulate(after, axis=1)[:, ::-1][:, 1:], np.full((len(chains), 1), extent)], axis=1
+    )
+    low, high = window.rows(place, end, 0, window.taps)
+    found: Ints = np.where(begins, high - low, 0).max(axis=1, initial=0)
+    return found
 
 
 def thin(features: Ints) -> Ints:
@@ -137,10 +157,34 @@ def steps(extent: int, depth: int, lanes: int = 0, window: Window | None = None)
     made = pieces(extent, found)
     if lanes:
         made = np.concatenate([made, cut(extent, found).ceil_sum(lanes)[:, None]], axis=1)
-    if window is not None:
-        made = np.concatenate([made, *(_windows(extent, found[:, :k], window) for k in range(1, depth + 1))], axis=1)
+    if window is None:
+        return _least(found, made)
+    seen = np.concatenate([_windows(extent, found[:, :k], window) for k in range(1, depth + 1)], axis=1)
+    if not regular(extent, window):
+        return _least(found, np.concatenate([made, seen], axis=1))
+    # A chain with a window below that of its step may be needed though another one has less of all else. Two pieces,
+    # the first one clipped as much as the last, are no case: as few pieces of smaller steps have no larger window.
+    before, behind = window.clipping(0, extent)
+    inside = made[:, :depth] > (2 if before == behind else 1)
+    small = (inside & (seen < (found - 1) * window.stride + window.reach)).any(axis=1)
+    kept = np.isin(np.arange(len(found)), _rows(found, _least(found, made))) | small
+    return _least(found[kept], np.concatenate([made, seen], axis=1)[kept])
+
+
+def _least(found: Ints, made: Ints) -> Ints:
+    """The chains of which no other one is at or below in steps and all else that is counted."""
     found, made = _thinned(found, made)
-    return found[pareto(np.ascontiguousarray(np.concatenate([found.T, made.T])))]
+    kept: Ints = found[pareto(np.ascontiguousarray(np.concatenate([found.T, made.T])))]
+    return kept
+
+
+def _rows(found: Ints, some: Ints) -> Ints:
+    """Where some chains stand among others, all of small steps."""
+    base = int(found.max(initial=1)) + 1
+    codes = [sum(column * base**k for k, column in enumerate(chains.T)) for chains in (found, some)]
+    order = np.argsort(codes[0], kind="stable")
+    made: Ints = order[np.searchsorted(codes[0], codes[1], sorter=order)]
+    return made
 
 
 @lru_cache(maxsize=256)
