@@ -19,7 +19,7 @@ from pydantic import PositiveInt
 
 from instances.errors import InputError
 from instances.machine.levels import Level, Levels
-from instances.network.workload import DIMS, Layer
+from instances.network.workload import DIMS, RELEVANT, Layer
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,15 @@ class LevelNest:
         size = {d: layer.extent(d) for d in DIMS}
         for k, item in enumerate(self.items):
             if isinstance(item, Cut):
+                if item.dim not in DIMS:
+                    raise InputError(f"nest[{k}]: no dimension {item.dim!r}, expected one of {', '.join(DIMS)}")
+                if isinstance(item.step, bool) or not isinstance(item.step, int) or item.step < 1:
+                    raise InputError(f"nest[{k}]: step must be a positive integer, got {item.step!r}")
                 if item.step > size[item.dim]:
                     raise InputError(f"nest[{k}]: step {item.step} of {item.dim} must be 1..{size[item.dim]}")
                 size[item.dim] = item.step
+        if strange := [one.operand for _, one in self.stays() if one.operand not in RELEVANT]:
+            raise InputError(f"nest: no operand {strange[0]!r}, expected IN, W or OUT")
         for operand in ("IN", "W", "OUT"):
             self._validate_stays(layer, levels, operand)
         last = max((k for k, one in self.stays() if one.operand == "IN"), default=-1)

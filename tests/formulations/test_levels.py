@@ -309,7 +309,10 @@ def test_memories_that_make_no_sense(memories: list[dict[str, Any]], said: str) 
     ("IN@l2 W@l2 OUT@l2 IN@l1 OUT@l1 W@l3", "W does not stay in l3"),
     ("IN@l1 W@l2 OUT@l2 IN@l2 OUT@l1 W@l1", "from far to near"),
     ("i1 IN@l2 W@l2 OUT@l2 IN@l1 OUT@l1 W@l1", "loops over the kernel"),
-    ("m9 IN@l2 W@l2 OUT@l2 IN@l1 OUT@l1 W@l1", "step 9 of m must be 1..2"),
+    ("m0 IN@l2 W@l2 OUT@l2 IN@l1 OUT@l1 W@l1", "step must be a positive integer, got 0"),
+        ("q2 IN@l2 W@l2 OUT@l2 IN@l1 OUT@l1 W@l1", "no dimension 'q'"),
+        ("BIAS@l2 IN@l2 W@l2 OUT@l2 IN@l1 OUT@l1 W@l1", "no operand 'BIAS'"),
+        ("m9 IN@l2 W@l2 OUT@l2 IN@l1 OUT@l1 W@l1", "step 9 of m must be 1..2"),
 ])  # fmt: skip
 def test_nests_that_are_none(text: str, said: str) -> None:
     """A schedule from a file is refused where it goes wrong."""
