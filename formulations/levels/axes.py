@@ -8,7 +8,7 @@ nothing inside it does: a smaller tile is better then. By Stay k, with the loops
               windows; else 1 (its extent is in the coefficient)
     tile[k]   its factor of the tile: the largest piece, or window; 1 if the operand does not depend on d
     calls[k]  its factor of the transfers: pieces (windows that fetch something)
-    first[k]  its factor of the first tile: the largest piece, or the first window
+    first[k]  its factor of the first tile: the largest piece, or the first window; of OUT of the last tile: its piece
     lanes     rounds of lanes over the innermost pieces
 
 A price is a sum over Stays of coefficients times products over d of these (`formulations.levels.terms`).
@@ -134,11 +134,21 @@ def _columns(order: Order, made: Layout, k: int, dim: str) -> tuple[Column, Colu
     pieces = ("pieces", v, False)
     if dim not in RELEVANT[operand]:
         return pieces, _ONE, pieces, _ONE
-    if operand != "IN" or dim in "bgn":
+    if operand == "OUT":
+        return _ONE, ("tile", v, False), pieces, ("last", v, False)
+    if operand == "W" or dim in "bgn":
         return _ONE, ("tile", v, False), pieces, ("tile", v, False)
     if dim in "ij":
         return _ONE, _ONE, pieces, _ONE
     return ("rows", v, slid), ("window", v, False), ("fetches", v, slid), ("first", v, False)
+
+
+def _last(extent: int, steps: Ints) -> Ints:
+    """The last pieces of chains (T, v)."""
+    length = np.full(len(steps), extent, np.int64)
+    for step in steps.T:
+        length = (length - 1) % step + 1
+    return length
 
 
 @dataclass(frozen=True)
@@ -170,6 +180,8 @@ def _table(
         kind, v, slid = column
         if kind in ("tile", "pieces"):
             values[column] = (least if kind == "tile" else pieces)[:, v]
+        elif kind == "last":
+            values[column] = one if relax else _last(extent, steps[:, :v])
         elif kind == "first":
             low, high = window_of(layer, dim).rows(0 * one, least[:, v], 0, window_of(layer, dim).taps)
             values[column] = np.maximum(high - low, 0)

@@ -30,7 +30,7 @@ from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Window, cut, windows
 
 #: Chains that are all listed; and where sums of windows are compared, which takes longer; chains of `few` steps.
-MANY, MANY_WINDOWS, SOME = 3_000_000, 300_000, 20_000
+MANY, MANY_WINDOWS, SOME = 2_000_000, 300_000, 20_000
 #: Above this comparing all chains with each other takes longer than it saves.
 _MOST = 1500
 #: Outputs of chains that are looked at together.

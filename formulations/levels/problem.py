@@ -98,24 +98,43 @@ class LevelPart(Part[LevelNest]):
     def least(self, measure: str) -> int:
         """A bound of a measure that takes no search: what must move, products and rounds of lanes."""
         layer, machine = self.layer, self.machine
-        must, prices = sum(self._sizes.values()), {one.name: one for one in self.levels.memories}
-        held = {x: [one.name for one in self.levels.memories[1:] if x in one.operands and x not in one.passed]
-                for x in layer.operands}  # fmt: skip
+        prices = {one.name: one for one in self.levels.memories}
         across = dict.fromkeys(prices, 0)
-        for operand, names in held.items():
-            for name in (self.levels.memories[0].name, *names[:-1]):
+        for operand, names in self._sources.items():
+            for name in names:
                 across[name] += self._sizes[operand]
         if measure == "energy":
             return layer.macs * machine.mac_fj + sum(across[name] * one.byte_fj for name, one in prices.items())
         if measure == "time":
-            lanes, unit = lanes_of(layer, machine), machine.compute
-            rounds = prod(-(-layer.extent(d) // lanes.get(d, 1)) for d in DIMS) * layer.inputs
-            cycles = layer.cycles if unit.model == "none" else rounds
-            moving = [across[name] * one.byte_ticks for name, one in prices.items()]
-            if self.levels.queues == "serial":
-                return cycles * unit.cycle_ticks + sum(moving)
-            return max(cycles * unit.cycle_ticks, *(moving if self.levels.queues == "each" else [sum(moving)]))
-        return must if measure == "bytes" else across[measure.partition("@")[2]]
+            return self._least_time(across)
+        return sum(self._sizes.values()) if measure == "bytes" else across[measure.partition("@")[2]]
+
+    def _least_time(self, across: Mapping[str, int]) -> int:
+        """A bound of time: a transfer of every operand from every memory, and one after the other what has to be."""
+        machine, layer, prices = self.machine, self.layer, {one.name: one for one in self.levels.memories}
+        lanes, unit = lanes_of(layer, machine), machine.compute
+        rounds = prod(-(-layer.extent(d) // lanes.get(d, 1)) for d in DIMS) * layer.inputs
+        compute = (layer.cycles if unit.model == "none" else rounds) * unit.cycle_ticks
+        calls = {x: [prices[name].call_ticks for name in names] for x, names in self._sources.items()}
+        moving = {
+            name: across[name] * one.byte_ticks
+            + one.call_ticks * sum(name in names for names in self._sources.values())
+            for name, one in prices.items()
+        }
+        if self.levels.queues == "serial":
+            return compute + sum(moving.values())
+        loads = [each for x, each in calls.items() if x != "OUT"]
+        compute += sum(each[0] for each in loads) + min(sum(each[1:]) for each in loads) + sum(calls["OUT"])
+        return max(compute, *(moving.values() if self.levels.queues == "each" else [sum(moving.values())]))
+
+    @cached_property
+    def _sources(self) -> dict[str, list[str]]:
+        """By operand the memories that its tiles come from in any case."""
+        first, *others = self.levels.memories
+        held = {
+            x: [one.name for one in others if x in one.operands and x not in one.passed] for x in self.layer.operands
+        }
+        return {x: [first.name, *names[:-1]] for x, names in held.items()}
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -443,7 +462,7 @@ class LevelsFormulation(Formulation[LevelNest]):
         "descend": ("of every order the best chain of a dimension beside the others, in turns", _descended),
         "halving": ("one tile for all memories, halved until it fits", LevelPart.smallest),
     }
-    starts = ("descend",)
+    starts = ("halving", "descend")
     quick = ("halving",)
     floors = False
     ties = ("time", "bytes")

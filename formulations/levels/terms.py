@@ -205,7 +205,8 @@ class Terms:
         """What the PEs, and every queue, are busy with: no schedule whose transfers overlap takes less.
 
         The PEs begin when the first tiles are there: all that come from off the chip, one after the other, and then
-        those of the last of them in the nearer memories; with one queue all first tiles.
+        those of the last of them in the nearer memories; with one queue all first tiles. When they are done the last
+        tile of results goes out, memory by memory.
         """
         queues: dict[str, Row] = {}
         memories = {one.name: one for one in self.levels.memories}
@@ -226,7 +227,8 @@ class Terms:
         for k, stay in enumerate(self.order.stays):
             if stay.operand == "OUT":
                 source, size = memories[self.source(k)], self.machine.out_bytes
-                stored.constant += source.call_ticks
+                computed.constant += source.call_ticks
+                computed.add(self._term(k, others="first"), source.byte_ticks * size)
                 stored.add(self._term(k, others="tile"), source.byte_ticks * size)
         visits = {name: self._visits([k for k in loads if not name or self.source(k) == name]) for name in queues}
         self.guess = Guess(computed, [(row, visits[name]) for name, row in queues.items()], stored)
