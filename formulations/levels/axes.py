@@ -61,8 +61,6 @@ class Axis:
     first: Ints
     lanes: Ints
     """(T,)."""
-    exact: bool
-    """False if chains are `relaxed`: then factors are bounds, and no schedule may have them."""
 
 
 def layout(
@@ -122,7 +120,7 @@ def axis(
     moved, tile, calls, first = (
         np.stack([table.values[stay.get(kind, _ONE)] for stay in kept]) for kind in range(4)
     )  # fmt: skip
-    return Axis(dim, table.steps, made, moved, tile, calls, first, table.values[_LANES], not relax)
+    return Axis(dim, table.steps, made, moved, tile, calls, first, table.values[_LANES])
 
 
 _ONE, _LANES = ("one", 0, False), ("lanes", 0, False)
