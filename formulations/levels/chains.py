@@ -20,6 +20,7 @@ the cuts are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import comb
 
@@ -57,15 +58,20 @@ def every(steps: Ints, depth: int) -> Ints:
     return made
 
 
-def pieces(extent: int, chains: Ints) -> Ints:
-    """How many pieces every cut of the chains (T, v) leaves, (T, v)."""
+def _cuts(extent: int, chains: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Lengths of pieces and how often they come, (T, P) each, after every cut of the chains (T, v)."""
     length = np.full((len(chains), 1), extent, np.int64)
-    count, found = np.ones_like(length), []
+    count = np.ones_like(length)
     for step in chains.T[:, :, None]:
         full, rest = length // step, length % step
         count = np.concatenate([full * count, (rest > 0) * count], axis=1)
         length = np.concatenate([np.broadcast_to(step, full.shape), rest], axis=1)
-        found.append(count.sum(axis=1))
+        yield length, count
+
+
+def pieces(extent: int, chains: Ints) -> Ints:
+    """How many pieces every cut of the chains (T, v) leaves, (T, v)."""
+    found = [count.sum(axis=1) for _, count in _cuts(extent, chains)]
     return np.stack(found, axis=1) if found else np.zeros((len(chains), 0), np.int64)
 
 
@@ -106,11 +112,7 @@ def _windows(extent: int, chains: Ints, window: Window) -> Ints:
     if not regular(extent, window):
         seen = windows(0, extent, chains, np.zeros((1, 0), np.int64), window)
         return np.stack([seen.largest, seen.sum], axis=1)
-    length, count = np.full((len(chains), 1), extent, np.int64), np.ones((len(chains), 1), np.int64)
-    for one in chains.T[:, :, None]:
-        full, rest = length // one, length % one
-        count = np.concatenate([full * count, (rest > 0) * count], axis=1)
-        length = np.concatenate([np.broadcast_to(one, full.shape), rest], axis=1)
+    *_, (length, count) = _cuts(extent, chains)
     rest = np.flatnonzero(np.where(length == step[:, None], count, 0).sum(axis=1) < 3)
     largest = (step - 1) * window.stride + window.reach
     for some in np.array_split(rest, 1 + len(rest) * extent // _CELLS):

@@ -81,7 +81,16 @@ class _Best:
     """Only less is of interest."""
     picks: tuple[int, ...] | None = None
     open: int = NOTHING
-    """The least bound of picks that nobody has looked at."""
+    """The least bound of picks whose rows are bounds alone: other nests, with chains that are not listed or loops in
+    another order, may come closer to it than what was looked at.
+    """
+    ended: bool = False
+    """Whether nothing more is looked at."""
+
+    @property
+    def limit(self) -> int:
+        """From which bound on picks are of no interest."""
+        return min(self.most, self.open) if self.ended else self.most
 
     @property
     def known(self) -> list[int]:
@@ -90,12 +99,12 @@ class _Best:
 
     def take(self, value: int, picks: tuple[int, ...], judge: Judge | None) -> bool:
         """Look at picks by their bound; False if none that are worse by it can be of interest."""
-        if value >= min(self.most, self.open):
+        if value >= self.limit:
             return False
         cost = value if judge is None else judge(picks)
-        if cost is None:
-            self.open = value
-        elif cost < self.most:
+        if judge is not None:
+            self.open, self.ended = min(self.open, value), self.ended or cost is None
+        if cost is not None and cost < self.most:
             self.most, self.picks = cost, picks
         return cost is not None
 
@@ -220,14 +229,14 @@ class Searched:
             if clock.over:
                 return found.picks, min([least for least, _ in stack] + found.known)
             boxes = self._taken(stack)
-            boxes, values = self._bounded(trees, boxes, min(found.most, found.open))
+            boxes, values = self._bounded(trees, boxes, found.limit)
             open_ = np.stack([tree.pick[boxes[:, a]] < 0 for a, tree in enumerate(trees)], axis=1)
             done = ~open_.any(axis=1)
             for at in np.flatnonzero(done)[np.argsort(values[done], kind="stable")]:
                 picks = tuple(int(tree.pick[boxes[at, a]]) for a, tree in enumerate(trees))
                 if not found.take(int(values[at]), picks, judge):
                     break
-            going = ~done & (values < min(found.most, found.open))
+            going = ~done & (values < found.limit)
             boxes, values, open_ = boxes[going], values[going], open_[going]
             if not len(boxes):
                 continue

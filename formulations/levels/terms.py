@@ -120,7 +120,6 @@ class Terms:
             axis(layer, machine, order, d, needs, residents=residents, relax=relax, near=near)
             for d in [d for d in DIMS if layer.extent(d) > 1] or ["b"]
         ]
-        self.dims = [one.dim for one in self.axes]
         self._columns: list[list[Ints]] = []
         self._known: dict[tuple[bytes, ...], int] = {}
         self.guess: Guess | None = None

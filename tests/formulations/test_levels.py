@@ -203,6 +203,31 @@ def _least(layer: Layer, on: Machine, order: Any, *, relax: bool) -> int | None:
     return Searched(terms, "bytes@l2", {}).best(None, ENDLESS)[1]
 
 
+@pytest.mark.parametrize("queues", ["one", "each"])
+def test_no_nest_is_below_the_bounds_of_overlapping_time(queues: str) -> None:
+    """The least of all orders, and `least`, are at or below the time of any nest; what is followed closes no bound."""
+    rng = random.Random(f"busy {queues}")
+    for _ in range(tries(1, 100)):
+        layer = drawn(rng)
+        memories = [
+            {"name": name, "bytes": 10**9, "call_ticks": rng.randint(0, 9), "byte_ticks": rng.randint(0, 3),
+             "buffers": rng.choice((1, 2))}
+            for name in ("l2", "l1")
+        ]  # fmt: skip
+        compute = {"model": "array", "rows": 2, "cols": 2, "cycle_ticks": rng.randint(1, 9)}
+        on = machine(
+            *memories, queues=queues, sliding=rng.random() < 0.7, psum_bytes=rng.choice((1, 4)), compute=compute
+        )
+        part = LevelPart(layer, on)
+        searches = [Searched(Terms(layer, on, order, ("time",)), "time", {}) for order in part.orders]
+        bounds = [one.best(None, ENDLESS)[1] for one in searches]
+        least = min(bound for bound in bounds if bound is not None)
+        for one, bound in rng.sample([*zip(searches, bounds, strict=True)], 3):
+            assert one.best(None, ENDLESS, lambda _: 10**9)[1] == bound
+        for _ in range(60):
+            assert price(layer, on, nested(rng, layer, ("l2", "l1"))).measures["time"] >= max(least, part.least("time"))
+
+
 # ---- plans -----------------------------------------------------------------------------------------------------------
 
 #: Peers' layers on 512 KiB and 64 KiB: bytes of DRAM, then of L2, as the best nests that a local search had found.
