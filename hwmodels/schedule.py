@@ -29,6 +29,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import AfterValidator, Discriminator, GetCoreSchemaHandler, GetJsonSchemaHandler, PositiveInt, Tag
 from pydantic_core import CoreSchema, core_schema
 
+from hwmodels.levels.schedule import NearStep
 from hwmodels.outcome import Natural
 from instances.errors import InputError
 from instances.network.workload import DIMS, RELEVANT, Layer
@@ -468,6 +469,8 @@ class NetworkRun(Generic[R]):
     """Layers and groups in their order."""
     queue: Queue | None = None
     """None: the best order that is found; with too many transfers, each step after its own."""
+    near: tuple[NearStep, ...] = ()
+    """On machines with memories nearer than the shared one: how the steps bring their tiles there, box by box."""
 
     def __iter__(self) -> Iterator[R]:
         return iter(self.runs)

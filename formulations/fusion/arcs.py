@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from formulations.fusion.groups import AXES, NEVER, Group, Net
 from formulations.fusion.memory import Memory, Option, Turns, Weights, weights_of
+from formulations.fusion.near import Near
 from formulations.fusion.pins import Demands
 from formulations.fusion.space import Arc, Residence, along
 from formulations.fusion.strips import Ints, Mode, Strips, Way, strips
@@ -244,6 +245,8 @@ class Groups:
     machine: Machine
     residences: tuple[Residence, ...]
     demands: Demands
+    near: Near | None = None
+    """What steps take whose tiles go through nearer memories, where there are any."""
     weight_bytes: tuple[int, ...] = field(init=False)
     number: dict[int, int] = field(init=False)
     _rooms_of: dict[tuple[int, ...], Ints] = field(init=False, default_factory=dict)

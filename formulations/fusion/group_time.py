@@ -16,6 +16,7 @@ from math import ceil
 import numpy as np
 
 from formulations.fusion.groups import Group
+from formulations.fusion.near import Near
 from formulations.fusion.strips import Ints, Strips
 from hwmodels.schedule import Blocks, FusedRun
 from hwmodels.transfer import bursts_of_segment, request, ticks
@@ -65,8 +66,10 @@ class Around:
 class GroupTime:
     """Ticks of the pieces of a group whose steps along rows and columns are `down` (of several ways) and `across`."""
 
-    def __init__(self, group: Group, machine: Machine, around: Around, down: Strips, across: Strips) -> None:
-        self.group, self.machine, self.around = group, machine, around
+    def __init__(
+        self, group: Group, machine: Machine, around: Around, down: Strips, across: Strips, near: Near | None = None
+    ) -> None:  # fmt: skip
+        self.group, self.machine, self.around, self.near = group, machine, around, near
         self.down, self.across, self.net = down, across, group.net
 
     def ticks(self, weights: Sequence[int]) -> int:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
+from formulations.fusion.near import Near
 from formulations.fusion.steps import Part, Piece, queues_of, whole
 from formulations.fusion.strips import Ints, Mask
+from hwmodels.levels.schedule import Box
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.price.choices import trees_of
 from hwmodels.nest.price.overlap import Timeline as TiledTime
@@ -37,8 +40,9 @@ class NestSteps:
 
     def __init__(
         self, layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (),
-        writes: Sequence[Piece] = (), number: int = 0,
+        writes: Sequence[Piece] = (), number: int = 0, near: Near | None = None,
     ) -> None:  # fmt: skip
+        self.near = near
         self.layer, self.reads, self.writes, self.number, self.machine = layer, reads, writes, number, machine
         skeleton = skeleton_of(layer, nest)
         trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
@@ -70,12 +74,35 @@ class NestSteps:
         marks = [*np.flatnonzero(self.begins).tolist(), self.tiled.count]
         return [slice(*pair) for pair in pairwise(marks)]
 
+    @cached_property
+    def ticks(self) -> list[int]:
+        """Ticks of every step."""
+        computed = [int(one) for one in np.add.reduceat(self.tiled.compute(), np.flatnonzero(self.begins))]
+        if self.near is None:
+            return computed
+        every = zip(computed, self.boxes(self.near), strict=True)
+        return [max(one, sum(self.near.step(t, box)[1].ticks for t, box in some)) for one, some in every]
+
+    def boxes(self, near: Near) -> list[list[tuple[int, Box]]]:
+        """Of every step the boxes that it makes: one, if its tiles are one; else a tile after the other."""
+        every, first = self.tiled.ranges(), np.flatnonzero(self.begins)
+        joined = {d: (np.minimum.reduceat(low, first), np.maximum.reduceat(high, first)) for d, (low, high) in every.items()}
+        volumes = [
+            prod((high - low for low, high in some.values()), start=np.ones(1, np.int64)) for some in (every, joined)
+        ]
+        one = volumes[1] == np.add.reduceat(volumes[0], first)
+        alone, together = near.tiles(self.number, every), near.tiles(self.number, joined)
+        return [
+            [(self.number, together[k])] if one[k] else [(self.number, box) for box in alone[span]]
+            for k, span in enumerate(self.spans)
+        ]
+
     def part(self) -> Part:
         """A step for every tile that something is moved for, and all transfers."""
         layer, moved, begins = self.layer, self.moved, self.begins
         part = Part(queues=queues_of(self.machine))
         at = np.cumsum(begins)
-        part.steps = [Step(int(one), self.own) for one in np.add.reduceat(self.tiled.compute(), np.flatnonzero(begins))]
+        part.steps = [Step(one, self.own) for one in self.ticks]
         part.layers = [self.number] * len(part.steps)
         for one, size, load, store in moved:
             maps, stored = () if one[0] == "W" and layer.weights == "constant" else self.reads, np.flatnonzero(store)
@@ -98,7 +125,7 @@ class NestSteps:
         """One step, after all loads (of `more` ticks) and before all stores: the tiles one after the other."""
         loads = sum(int(load.sum()) for _, _, load, _ in self.moved)
         stores = sum(int(store.sum()) for *_, store in self.moved)
-        ticks, queues = int(self.tiled.compute().sum()), queues_of(self.machine)
+        ticks, queues = sum(self.ticks), queues_of(self.machine)
         return whole(self.number, ticks, self.own, loads + more, stores, queues)
 
 

@@ -31,9 +31,10 @@ from formulations.fusion.latency.rules import Rules
 from formulations.fusion.latency.search import Fastest
 from formulations.fusion.latency.timelines import Carried, Laid, Measures, Timelines
 from formulations.fusion.linear import Limit, Linear
+from formulations.fusion.near import Near
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
-from formulations.fusion.pins import APART, Demands
+from formulations.fusion.pins import APART, NO_TURNS, Demands
 from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, Runs, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.steps import Part as StepsOf
@@ -43,6 +44,7 @@ from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Una
 from formulations.rows import Build
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fusion
+from hwmodels.levels.replay.near import NearReplay
 from hwmodels.joint.price import RunFigures, layer_figures
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
@@ -72,11 +74,14 @@ class FusionPart(Part[Runs]):
         """The same with every layer by itself."""
         self.net = Net.read(network, machine, profile)
         machine = machine if profile is None else measured(machine)
+        if machine.near is not None:
+            pins = Pins((*pins.pins, NO_TURNS))
         self.name, self.machine, self.pins = network.name, machine, pins
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
         self.layers, nests = Layers(self.net, machine, of_nests), Nests(self.net, machine, of_nests)
         self.demands = Demands(pins, self.net)
-        self.groups = Groups(self.net, machine, nests.residences, self.demands)
+        near = None if machine.near is None else Near(self.net.layers, machine)
+        self.groups = Groups(self.net, machine, nests.residences, self.demands, near)
         self.tables = Tables(self.groups, nests)
         self.prices = GroupPrices(self.groups)
         self.timelines = Timelines(self.prices, self.layers, self.demands.order)
@@ -130,7 +135,7 @@ class FusionPart(Part[Runs]):
         found = ends.copy()
         with suppress(TimeUp):
             found += self._fastest.between(clock, ends) if len(ends) > 1 else ()
-        return [replace(runs, queue=self.laid(runs).queue) for runs in found]
+        return [self._through(replace(runs, queue=self.laid(runs).queue)) for runs in found]
 
     @property
     def least_ticks(self) -> int:
@@ -182,12 +187,11 @@ class FusionPart(Part[Runs]):
     @cached_property
     def compulsory_ticks(self) -> int:
         """What every schedule takes: it moves these bytes, and computes what is read."""
-        net, unit = self.net, self.machine.compute
-        cycles = sum(
-            int(cycles_of(layer, self.machine, np.array(pixels)))
-            for layer, pixels in zip(net.layers, needed_pixels(net), strict=True)
-        )
-        return max(self._compulsory_moving, cycles * unit.cycle_ticks)
+        net, unit, near, ticks = self.net, self.machine.compute, self.groups.near, 0
+        for t, (layer, pixels) in enumerate(zip(net.layers, needed_pixels(net), strict=True)):
+            computed = int(cycles_of(layer, self.machine, np.array(pixels))) * unit.cycle_ticks
+            ticks += near.least(t, computed) if near and pixels == layer.r * layer.c else computed
+        return max(self._compulsory_moving, ticks)
 
     @property
     def _compulsory_moving(self) -> int:
@@ -299,7 +303,7 @@ class FusionPart(Part[Runs]):
             seen = replay(self.laid(runs).timeline)
         except InputError as error:  # the queue is of other transfers: what is wrong with the runs says more
             raise InputError("; ".join([*walked.faults[:_SAID], str(error)])) from None
-        short = self._too_short(runs, walked)
+        short = (*self._too_short(runs, walked), *self._near_faults(runs, walked))
         faults = (*walked.faults, *seen.faults, *_too_many(seen.peak_bytes, self.timelines.room), *short)
         return Replayed({**measures, "time": seen.latency}, faults, counts, figures=tuple(said_of), executed=executed)
 
@@ -309,6 +313,33 @@ class FusionPart(Part[Runs]):
             computed = said.compute_ticks if isinstance(said, FusedReplay) else said.outcome.compute_ticks
             if (taken := sum(step.ticks for step in part.steps)) < computed:
                 yield f"{self.prices.name(first, last)}: its steps take {taken:,} ticks, to compute takes {computed:,}"
+
+    @cached_property
+    def _near_replay(self) -> NearReplay:
+        return NearReplay(self.net.layers, self.machine)
+
+    def _near_faults(self, runs: Runs, walked: FusionReplay) -> Iterator[str]:
+        """Yield what is wrong with the nests of steps: they do not fit, take longer, or do not make all of a run."""
+        if self.groups.near is None:
+            return
+        seen, laid = self._near_replay, self.laid(runs)
+        every = self.timelines.near_steps(runs, self.numbered(runs))
+        for (first, last, _), said, part, steps in zip(
+            self.numbered(runs), walked.runs, laid.parts, every, strict=False
+        ):  # fmt: skip
+            name = self.prices.name(first, last)
+            macs = said.macs if isinstance(said, FusedReplay) else self.net.layers[first].macs
+            if (made := sum(seen.macs(t, box) for some in steps for t, box in some)) != macs:
+                yield f"{name}: boxes of its steps make {made:,} MACs of {macs:,}"
+            each = [seen.ticks(runs.near, some) for some in steps]
+            yield from dict.fromkeys(fault for _, faults in each for fault in faults)
+            ticks = [sum(some) for some, _ in each]
+            taken = [step.ticks for step in part.steps]
+            if len(taken) < len(ticks):  # one step for all
+                ticks = [sum(ticks)]
+            for k, (least, step) in enumerate(zip(ticks, taken, strict=True), 1):
+                if step < least:
+                    yield f"{name}: step {k} takes {step:,} ticks, its nests take {least:,}"
 
     def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
         """What the referee saw, and where the tiles of layers by themselves lie."""
@@ -364,11 +395,19 @@ class FusionPart(Part[Runs]):
 
         A plan of the least time keeps its nests, one that says its order that, too.
         """
-        if runs.queue is not None:
+        if runs.queue is None:
+            if runs is not self._fastest.best:
+                runs = self._faster(runs, clock)
+            runs = replace(runs, queue=self.laid(runs).queue)
+        return self._through(runs)
+
+    def _through(self, runs: Runs) -> Runs:
+        """With the nests that bring tiles through nearer memories, where there are any."""
+        near = self.groups.near
+        if near is None or runs.near:
             return runs
-        if runs is not self._fastest.best:
-            runs = self._faster(runs, clock)
-        return replace(runs, queue=self.laid(runs).queue)
+        every = self.timelines.near_steps(runs, self.numbered(runs))
+        return replace(runs, near=near.used(box for steps in every for some in steps for box in some))
 
     def _resized(self, runs: Runs, clock: Clock) -> Runs:
         """With the order of its transfers, and their sizes run by run."""

@@ -42,6 +42,8 @@ PLACE: dict[str, Decision] = {
 }
 #: Every layer by itself.
 APART = Pin("length", "=", "1")
+#: What machines with nearer memories ask: sums of turns would pass through these in parts.
+NO_TURNS = Pin("turns", "=", "no")
 DECISIONS: dict[str, Decision] = {
     "fuse": Decision("layers that run in one group, FIRST..LAST, such as conv1..conv3", ("FIRST..LAST",), open=True),
     "cut": Decision("a layer after which a group ends", ("LAYER",), open=True),

@@ -34,8 +34,10 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.fusion.group_time import GroupTime, cycles_of
+from formulations.fusion.near import Kind, Near
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.strips import Ints, Mask
+from hwmodels.levels.schedule import Box
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS
 from hwmodels.schedule import Blocks
@@ -315,11 +317,36 @@ class GroupSteps:
         fill = self.fill[self.layer]
         computed = self.loaded + np.where(self.block == 0, outputs - self.streamed[self.at] - self.before * fill, 0)
         computed = np.where(self.together[self.layer], outputs, np.where(self.block < 0, fill, computed))
+        self.computed = np.where(self.idle, 0, computed)
         shared: Ints = -(-every * -(-computed // lanes) // -(-outputs // lanes))
         ticks: Ints = np.where(computed < outputs, shared, every)
         ticks[self.passed] = self._of_blocks()
         ticks *= self.time.machine.compute.cycle_ticks
+        return ticks if self.time.near is None else np.maximum(ticks, self._through(self.time.near))
+
+    def _through(self, near: Near) -> Ints:
+        """Ticks of every step whose tiles go through nearer memories."""
+        ticks = np.zeros(self.steps, np.int64)
+        for k in self.layers:
+            mine = np.flatnonzero((self.layer == k) & (self.computed > 0))
+            kinds, which = self.kinds(near, k)
+            ticks[mine] = near.ticks(self.group.layers[k], kinds, which[self.entry[mine]], self.computed[mine])
         return ticks
+
+    def kinds(self, near: Near, k: int) -> tuple[list[Kind], Ints]:
+        """The kinds of pieces that a layer makes, and which one every entry has."""
+        kinds, which = near.kinds(self.group.layers[k], *self.time.spans(k))
+        return kinds, np.repeat(self._again(which).ravel(), len(self.layers))
+
+    def boxes(self, near: Near) -> list[list[tuple[int, Box]]]:
+        """Of every step the boxes that it makes, with their layer."""
+        _ = self.ticks
+        kinds = {k: self.kinds(near, k) for k in self.layers}
+        made = list[list[tuple[int, Box]]]()
+        for entry, k, number in zip(self.entry.tolist(), self.layer.tolist(), self.computed.tolist(), strict=True):
+            t, (some, which) = self.group.layers[k], kinds[k]
+            made.append([(t, box) for box in near.boxes(t, some[int(which[entry])], number)])
+        return made
 
     def _of_blocks(self) -> Ints:
         """Cycles of blocks of layers that take turns, each layer's rounds of lanes by themselves."""

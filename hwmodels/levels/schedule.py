@@ -17,6 +17,7 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
+from hwmodels.outcome import Natural
 from instances.errors import InputError
 from instances.machine.levels import Level, Levels
 from instances.network.workload import DIMS, RELEVANT, Layer
@@ -93,6 +94,39 @@ class LevelNest:
                 raise InputError(f"nest: {operand} must stay in {level.name}: it may not pass that memory")
         if stays[-1] != known[-1]:
             raise InputError(f"nest: {operand} must stay in {known[-1]}, where it is computed on")
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a step makes of a layer; `top` to `right`: rows and columns of its window that are padding."""
+
+    batch: PositiveInt
+    groups: PositiveInt
+    filters: PositiveInt
+    """Of a group."""
+    channels: PositiveInt
+    """Of a group, that are read."""
+    rows: PositiveInt
+    columns: PositiveInt
+    high: PositiveInt
+    wide: PositiveInt
+    """`high`, `wide`: rows and columns of the kernel."""
+    top: Natural
+    bottom: Natural
+    left: Natural
+    right: Natural
+    sums: bool = False
+    """Whether a part of what results need is added up."""
+
+
+@dataclass(frozen=True)
+class NearStep:
+    """How the steps of a layer that make such a box bring it through the nearer memories."""
+
+    layer: Natural
+    """By number: the first one of those that are alike."""
+    box: Box
+    nest: LevelNest
 
 
 def source(nest: LevelNest, levels: Levels, stay: Stay) -> Level:

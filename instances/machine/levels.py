@@ -88,6 +88,12 @@ class Levels(Sparse):
                 raise ValueError(f"memory {near[-1].name}: {operand} cannot pass the last memory it may lie in")
         return self
 
+    @property
+    def twice(self) -> str:
+        """The first operand that several memories on the chip may hold; "" if there is none."""
+        held = [operand for one in self.memories[1:] for operand in one.operands]
+        return next((operand for operand in OPERANDS if held.count(operand) > 1), "")
+
     def memory(self, name: str) -> Level:
         """Return a memory; raises InputError if there is none of that name."""
         for one in self.memories:

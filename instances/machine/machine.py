@@ -12,6 +12,7 @@ from pydantic import (
     AfterValidator,
     Field,
     PositiveInt,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -22,7 +23,7 @@ from pydantic_core import PydanticCustomError
 from instances.errors import InputError
 from instances.frozen import Frozen, Sparse
 from instances.machine.boards import Platform, Processors
-from instances.machine.levels import Levels
+from instances.machine.levels import OPERANDS, Levels
 from instances.machine.sections import Banks, Homes, Mesh, OffChip, PartialEngine, Transfer, home_faults
 from instances.problems import PROBLEMS, either, meant, needing, nested, sections
 
@@ -106,7 +107,7 @@ class Machine(Sparse):
 
     LEFT_OUT: ClassVar = frozenset((
         "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-        "homes", "channels", "platform", "requantise", "family", "levels",
+        "homes", "channels", "platform", "requantise", "family", "levels", "near",
     ))  # fmt: skip
 
     name: str = Field(min_length=1)
@@ -151,6 +152,10 @@ class Machine(Sparse):
     """Stages of a pipeline, element types and frequencies of a board."""
     levels: Levels | None = None
     """Memories in levels, from far to near."""
+    near: Levels | None = None
+    """Memories between the shared memory and the PEs, for networks (problems joint and fusion): the first one is the
+    shared memory, with the prices of what moves between it and the next one, which every operand comes through.
+    """
     ocm_banks: int = Count
     """Equal banks that the shared memory is divided in, where maps may stay on chip (joint, fusion); 0: none, maps take
     bytes there.
@@ -280,6 +285,10 @@ class Machine(Sparse):
         if self.sliding and (self.edge_tiles == "uniform" or self.reading == "literal"):
             raise ValueError("sliding needs edge_tiles 'true' and reading 'consistent': the papers count whole tiles")
         self._abilities()
+        if self.near is not None and (self.ocm_bytes is None or self.near.queues != "each"):
+            raise ValueError("near needs ocm_bytes, its first memory, and queues 'each': transfers overlap in networks")
+        if self.near is not None and self.near.twice:
+            raise ValueError(f"near: {self.near.twice} may lie in several memories; networks take one for each operand")
         if self.ocm_banks and (self.ocm_bytes is None or self.ocm_banks > self.ocm_bytes):
             raise ValueError(f"ocm_banks {self.ocm_banks} needs a shared memory (ocm_bytes) of a byte or more for each")
         if self.im2col_rows and self.ocm_bytes is None:
@@ -299,6 +308,31 @@ class Machine(Sparse):
     def silent(self) -> frozenset[str]:
         """The fields that are not written; the transfer neither, where memories have prices of their own."""
         return super().silent | ({"transfer"} if self.off_chip or self.levels else set())
+
+    @property
+    def in_network(self) -> Machine:
+        """The machine as networks are planned for it: what lies behind the second memory of `levels` is `near`.
+
+        Raises InputError unless that memory may hold everything, and each operand has one memory at the most behind it.
+        """
+        if self.levels is None:
+            return self
+        first, shared, *others = self.levels.memories
+        if shared.operands != OPERANDS or not others:
+            what = f"{shared.name} holds {', '.join(shared.operands)} alone" if others else "there is none behind it"
+            raise InputError(
+                f"machine {self.name}: networks need a memory of all operands, {shared.name}, before the nearest: {what}"
+            )
+        seen = shared.model_copy(update={"bytes": None, "reserved_bytes": 0, "buffers": 1, "passed": ()})
+        fields = dict(self) | {
+            "problem": "fusion", "levels": None, "ocm_bytes": shared.bytes, "reserved_bytes": shared.reserved_bytes,
+            "transfer": Transfer(model="dma", call_ticks=first.call_ticks, byte_ticks=first.byte_ticks),
+            "byte_fj": first.byte_fj, "near": Levels(queues=self.levels.queues, memories=(seen, *others)),
+        }  # fmt: skip
+        try:
+            return Machine.model_validate(fields)
+        except ValidationError as error:
+            raise InputError(f"machine {self.name}: {error.errors()[0]['msg']}") from None
 
     @property
     def bank_count(self) -> int:

@@ -266,6 +266,7 @@ def ask(
     loaded, own = _target(target, Sizes.of(symbols, shapes, values))
     real = pick_machine(own if machine is None else machine, set_fields)
     chosen = _problem(problem, real, loaded)
+    real = chosen.machine_of(real)
     try:
         objectives = chosen.objectives(objective, loaded)
         engine_name = chosen.engine(engine, objectives)

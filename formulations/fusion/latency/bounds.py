@@ -95,6 +95,7 @@ class Floors(Options):
     ) -> None:
         super().__init__(groups, WHOLE, suited=suited)
         self.nests, self.shares = alone, (SHARES[0],)
+        self.through = None  # steps are counted by what no nest of the near level is below
         self.channels = Channels.of(self.machine, apart=apart)
         self._kinds: dict[tuple[Alone, ...], Ints] = {}
 
@@ -174,6 +175,12 @@ class Floors(Options):
         rounds = -(-number // most), np.maximum(1, -(-number // lanes))
         alone = (number > 0) & ~steps.joint
         ticks: Ints = np.where(alone, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
+        near = self.groups.near
+        for k in steps.layers if near else ():
+            t, mine = steps.group.layers[k], np.flatnonzero((steps.layer == k) & ~steps.idle)
+            kinds, which = steps.kinds(near, k)
+            moved = np.array([near.moved(t, kind) for kind in kinds], np.int64)[which[steps.entry[mine]]]
+            ticks[mine] = np.maximum(ticks[mine] + near.edges(t), moved)
         return ticks
 
     def _ends(
@@ -259,7 +266,10 @@ class Floors(Options):
             )
             (compute, loads, stores, own, first), moved = each, called[1]
             moved[:, -1] += called[2, :, -1]
-            made = np.column_stack([compute.max(axis=1), own[:, 0], stores[:, -1], loads, first, moved])
+            computed = compute.max(axis=1)
+            if self.groups.near is not None:
+                computed = np.maximum(computed, self.groups.near.least(t, int(compute.min())))
+            made = np.column_stack([computed, own[:, 0], stores[:, -1], loads, first, moved])
             made = np.array([*dict.fromkeys(map(tuple, made.tolist()))], np.int64)
             self._kinds[layers] = made[_undominated(made)]
         return self._kinds[layers]

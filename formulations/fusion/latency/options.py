@@ -175,7 +175,7 @@ class Options:
         self, groups: Groups, most: int, alone: Alone | None = None, allowed: Container[Key] | None = None,
         *, in_order: bool = False, suited: Callable[[int], bool] | None = None,
     ) -> None:  # fmt: skip
-        self.groups, self.net, self.machine = groups, groups.net, groups.machine
+        self.groups, self.net, self.machine, self.through = groups, groups.net, groups.machine, groups.near
         self.most, self.alone, self.shares, self.allowed = most, alone, SHARES, allowed
         self.in_order, self.suited = in_order, suited or cache(self.suits)
         self._places = cache(groups.places)
@@ -390,7 +390,7 @@ class Options:
         around = Around({}, [self.unwritten(group, t, ()) for t in group.layers], lies.blocks)
         lasting = [s.outside or not self._written(s.store) for s in group.streams]
         return _Placed(
-            GroupTime(group, self.machine, around, down, across),
+            GroupTime(group, self.machine, around, down, across, self.through),
             [place for place in lies.places for _ in down.ways],
             held.reshape(-1, *held.shape[2:]),
             (free[:, None] - lies.peaks).ravel(),

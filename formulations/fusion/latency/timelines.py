@@ -18,6 +18,7 @@ import numpy as np
 
 from formulations.clock import Clock
 from formulations.fusion.group_time import Around, GroupTime
+from formulations.fusion.near import Near
 from formulations.fusion.nest_steps import NestSteps
 from formulations.fusion.orders import WHOLE, OrderDemands, Size, queued
 from formulations.fusion.schedule import GroupPrices, Layers, Runs, left_of, option_of
@@ -25,6 +26,7 @@ from formulations.fusion.steps import GroupSteps, Part, Piece, joined
 from formulations.prefetch.forward import forward
 from formulations.prefetch.guards import Draft, Order, When, bound, quality
 from formulations.prefetch.mending import mended
+from hwmodels.levels.schedule import Box, NearStep
 from hwmodels.schedule import FusedRun, LayerRun, Queue
 from hwmodels.timeline.price import Times, occupancy, times
 from hwmodels.timeline.schedule import Timeline
@@ -143,9 +145,11 @@ class Timelines:
 
     def __init__(self, prices: GroupPrices, layers: Layers, demands: OrderDemands) -> None:
         self.prices, self.layers, self.demands = prices, layers, demands
+        self.near = prices.groups.near
         self.net, self.machine = layers.found, layers.machine
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self._known: dict[Runs, Laid] = {}
+        self._nears: dict[tuple[NearStep, ...], Near | None] = {}
         self._runs: dict[object, _Sized] = {}
         self._drafted: tuple[Runs, list[_Drafted] | None] | None = None
 
@@ -155,9 +159,28 @@ class Timelines:
         Raises InputError if there is no timeline with that queue.
         """
         if runs not in self._known:
+            self._look(runs)
             each = list(numbered)
             self._known[runs] = self._found(runs, each) if runs.queue is None else self._given(each, runs.queue)
         return self._known[runs]
+
+    def _look(self, runs: Runs) -> None:
+        """Have steps bring their tiles through nearer memories as a plan says, if it does."""
+        if (own := self.prices.groups.near) is None:
+            return
+        if runs.near not in self._nears:
+            self._nears = {(): own, runs.near: Near(own.layers, own.machine, runs.near)} if runs.near else {(): own}
+        self.near = self._nears[runs.near]
+
+    def near_steps(self, runs: Runs, numbered: Iterable[Numbered]) -> list[list[list[tuple[int, Box]]]]:
+        """By run and step the boxes that go through nearer memories."""
+        each = [*numbered]
+        laid = self.laid(runs, each)
+        self._look(runs)
+        assert self.near is not None
+        first = self.demands.sizes(self.room)[:1] * len(each)
+        sizes = first if laid.queue is None else _sizes(laid.queue, len(each))
+        return [source.steps.boxes(self.near) for source in self._sources(each, sizes)]
 
     def bound(self, runs: Runs, numbered: Iterable[Numbered]) -> int:
         """What no order, guards and limits of the best timeline's steps and transfers are below."""
@@ -295,6 +318,7 @@ class Timelines:
         """The steps and transfers of a plan with what makes them; None where none is prefetched."""
         each = list(numbered)
         laid = self.laid(runs, each)
+        self._look(runs)
         if (queue := laid.queue) is None:
             return None
         return Carried(laid, [source.steps for source in self._sources(each, _sizes(queue, len(each)))])
@@ -315,7 +339,7 @@ class Timelines:
     def _sized(self, first: int, run: FusedRun | LayerRun, beside: int, ticks: int, size: int) -> _Sized:
         """A run with weights that stay from it on; the same wherever in the memory it lies."""
         bare = replace(run, banks=(), residents={store: (rows, ()) for store, (rows, _) in run.residents.items()})
-        key = first, bare, beside, ticks, size
+        key = first, bare, beside, ticks, size, id(self.near)
         if key not in self._runs:
             if len(self._runs) == KEPT:
                 self._runs.pop(next(iter(self._runs)))
@@ -328,7 +352,7 @@ class Timelines:
             nest = self._nest(first, run, beside)
             return lambda _: nest
         laid = self.prices.laid_out(run.first, run.last, option_of(run))
-        time = GroupTime(laid.group, self.machine, Around.of(run), laid.down, laid.across)
+        time = GroupTime(laid.group, self.machine, Around.of(run), laid.down, laid.across, self.near)
         held, kept = laid.memory(run.residents).held(run.blocks) + beside, np.array([run.weights], np.int64)
         return lambda size: GroupSteps(time, held, kept, self.room, size[0], maps=size[1])
 
@@ -344,7 +368,7 @@ class Timelines:
         reads = [self._whole(store) for store in self.net.reads[step]]
         writes = [self._whole(self.net.writes[step])]
         layer = self.layers.layer(step, run)
-        return NestSteps(layer, self.machine, run.nest, beside, reads, writes, step)
+        return NestSteps(layer, self.machine, run.nest, beside, reads, writes, step, self.near)
 
     def _whole(self, store: int) -> Piece:
         """A map; with its channels, if a layer by itself makes it as others read it."""

@@ -1,0 +1,197 @@
+"""What steps take whose tiles go through memories nearer than the shared one (`Machine.near`): c_t of every box.
+
+A step of a run makes a box of a layer (`hwmodels.levels.near`). It begins and ends with nothing in the nearer memories,
+so what it takes depends on its box alone, and the network's formulation needs no more of the near level than a table:
+
+    c_t = max(MAC array, the nest of its box)      ticks, found when it is asked for, and kept
+
+Example: three strips of 14 rows of a layer of 42 rows are two boxes, as the first and the last one have padding.
+
+**Bounds.** `least` is what no nest of a box is below, and what boxes that make a layer together are not below either:
+
+    C + I + O           the PEs compute everything, behind a transfer of every operand, and before one of the result
+    all transfers       inputs, weights and results once, on one channel, with a call for each operand
+
+Sums over boxes are no less than `least` of all of them: products, bytes and calls only become more (windows of boxes
+overlap; every box has calls of its own). So bounds of the network stay as they are, with `least` in place of compute.
+
+Outside the space: a near level that is ahead of a step's end, and nests that `formulations.levels.quick` does not look
+at; `least` counts no nest, so bounds hold for these, too, within a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from formulations.fusion.strips import Ints
+from formulations.levels.quick import nests
+from hwmodels.levels.near import NearPrice, layer_of, near_machine, near_price
+from hwmodels.levels.schedule import Box, NearStep
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
+
+
+class Kind(NamedTuple):
+    """Rows and columns of a result that steps make, and what of their windows is padding."""
+
+    rows: int
+    columns: int
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
+class Near:
+    """The steps of a network's layers on a machine; `given`: those of a plan, of which others are refused."""
+
+    def __init__(self, layers: Sequence[Layer], machine: Machine, given: Sequence[NearStep] | None = None) -> None:
+        assert machine.near is not None
+        self.layers, self.machine, self.price = layers, machine, machine.near.memories[0]
+        self._first: dict[object, int] = {}
+        for t, layer in enumerate(layers):
+            self._first.setdefault(_alike(layer), t)
+        self.given = None if given is None else {(self._number(one.layer), one.box): one for one in given}
+        self._steps: dict[tuple[int, Box], tuple[NearStep, NearPrice]] = {}
+
+    def _number(self, t: int) -> int:
+        if not t < len(self.layers):
+            raise InputError(f"near: layer {t} of {len(self.layers)}")
+        return self._first[_alike(self.layers[t])]
+
+    # ---- boxes -------------------------------------------------------------------------------------------------------
+
+    def step(self, t: int, box: Box) -> tuple[NearStep, NearPrice]:
+        """The nest of a box of a layer, and what it takes; raises InputError if a plan has none, or nothing fits."""
+        key = self._number(t), box
+        if key not in self._steps:
+            self._steps[key] = self._known(*key) if self.given is not None else self._found(*key)
+        return self._steps[key]
+
+    def _known(self, t: int, box: Box) -> tuple[NearStep, NearPrice]:
+        assert self.given is not None
+        if (one := self.given.get((t, box))) is None:
+            raise InputError(f"near: no nest for {box.filters} filters, {box.rows} rows of layer {self.layers[t].name}")
+        return one, near_price(self.layers[t], self.machine, one)
+
+    def _found(self, t: int, box: Box) -> tuple[NearStep, NearPrice]:
+        layer = self.layers[t]
+        some = (NearStep(t, box, nest) for nest in nests(layer_of(layer, box), near_machine(self.machine, box.sums)))
+        found = [(one, near_price(layer, self.machine, one)) for one in some]
+        if not found:
+            held = ", ".join(f"{one.name} has {one.bytes:,} bytes" for one in self.machine.near.memories[1:])  # type: ignore[union-attr]
+            raise InputError(f"layer {layer.name}: no tile of it fits in the nearest memories: {held}")
+        return min(found, key=lambda one: one[1].ticks)
+
+    def used(self, boxes: Iterable[tuple[int, Box]]) -> tuple[NearStep, ...]:
+        """The nests of some boxes, each once, for the plan."""
+        keys = dict.fromkeys((self._number(t), box) for t, box in boxes)
+        return tuple(self.step(*key)[0] for key in keys)
+
+    # ---- steps of groups ---------------------------------------------------------------------------------------------
+
+    def ticks(self, t: int, kinds: Sequence[Kind], which: Ints, filters: Ints) -> Ints:
+        """Ticks of steps that make so many filters (channels) of a kind each, (steps,)."""
+        pairs, at = np.unique(np.stack([which, filters]), axis=1, return_inverse=True)
+        each = [
+            sum(self.step(t, box)[1].ticks for box in self.boxes(t, kinds[k], number)) if number else 0
+            for k, number in pairs.T.tolist()
+        ]
+        return np.array(each, np.int64)[at.ravel()]
+
+    def boxes(self, t: int, kind: Kind, filters: int) -> Iterator[Box]:
+        """The boxes of so many filters of all groups: those of whole groups, and the rest."""
+        layer = self.layers[t]
+        groups, rest = divmod(filters, layer.m) if layer.g > 1 else (0, filters)
+        for number, each in ((groups, layer.m), (1, rest)):
+            if number and each:
+                yield Box(layer.b, number, each, layer.n, kind.rows, kind.columns, layer.kh, layer.kw, *kind[2:])
+
+    def kinds(self, t: int, rows: Ints, columns: Ints) -> tuple[list[Kind], Ints]:
+        """The kinds of all pieces of some rows and columns, (2, pieces) each, and which one every piece has."""
+        layer = self.layers[t]
+        tall = _sides(rows, layer.stride_h, layer.dilation_h, layer.pad_top, layer.kh, layer.h)
+        wide = _sides(columns, layer.stride_w, layer.dilation_w, layer.pad_left, layer.kw, layer.l)
+        high, at = np.unique(tall, axis=1, return_inverse=True)
+        broad, across = np.unique(wide, axis=1, return_inverse=True)
+        made = [
+            Kind(r, c, top, bottom, left, right)
+            for r, top, bottom in high.T.tolist() for c, left, right in broad.T.tolist()
+        ]  # fmt: skip
+        return made, np.add.outer(at.ravel() * broad.shape[1], across.ravel())
+
+    # ---- steps of nests ----------------------------------------------------------------------------------------------
+
+    def tiles(self, t: int, ranges: Mapping[str, tuple[Ints, Ints]]) -> list[Box]:
+        """The boxes of tiles, with where each dimension begins and ends, (tiles,) each."""
+        layer = self.layers[t]
+        size = {d: ranges[d][1] - ranges[d][0] for d in DIMS}
+        tall = _edges(ranges["r"], ranges["i"], layer.stride_h, layer.dilation_h, layer.pad_top, layer.h)
+        wide = _edges(ranges["c"], ranges["j"], layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
+        parts = np.any([size[d] < layer.extent(d) for d in "nij"], axis=0)
+        each = np.stack([*(size[d] for d in "bgmnrcij"), *tall, *wide, parts], axis=1)
+        return [Box(*row[:-1], sums=bool(row[-1])) for row in each.tolist()]
+
+    # ---- bounds ------------------------------------------------------------------------------------------------------
+
+    def least(self, t: int, computed: int) -> int:
+        """What no boxes that make a layer are below, which compute so many ticks."""
+        layer = self.layers[t]
+        spans = (np.array([[0], [size]], np.int64) for size in (layer.r, layer.c))
+        (kind,), _ = self.kinds(t, *spans)
+        return max(computed + self.edges(t), self.moved(t, kind))
+
+    def edges(self, t: int) -> int:
+        """Ticks of a call for every operand, and one for the result."""
+        layer = self.layers[t]
+        return (layer.inputs + (layer.weights != "none") + 1) * self.price.call_ticks
+
+    def moved(self, t: int, kind: Kind) -> int:
+        """Ticks of moving, at least, all that pieces need that make all channels of a kind."""
+        layer, machine = self.layers[t], self.machine
+        size = layer.weight_elements * machine.w_bytes * (layer.weights != "none")
+        size += layer.b * layer.g * layer.m * kind.rows * kind.columns * machine.out_bytes
+        if _all_read(layer):
+            high = (kind.rows - 1) * layer.stride_h + layer.kh - kind.top - kind.bottom
+            wide = (kind.columns - 1) * layer.stride_w + layer.kw - kind.left - kind.right
+            size += layer.b * layer.g * layer.n * max(0, high) * max(0, wide) * layer.inputs * machine.in_bytes
+        return size * self.price.byte_ticks + self.edges(t)
+
+
+def _alike(layer: Layer) -> object:
+    """What the boxes of a layer depend on beside their sizes."""
+    return layer.model_copy(update={"resident_in": (), "resident_out": 0, "resident_w": False, "cycles": 0}).signature()
+
+
+def _all_read(layer: Layer) -> bool:
+    """Whether windows that follow each other leave nothing of the input out."""
+    rows = layer.stride_h <= layer.kh and layer.dilation_h == 1
+    return rows and layer.stride_w <= layer.kw and layer.dilation_w == 1
+
+
+def _sides(spans: Ints, stride: int, dilation: int, pad: int, taps: int, size: int) -> Ints:
+    """Of pieces how long they are, and what of their windows is padding before and behind, (3, pieces)."""
+    before, behind = _padding(spans[0], spans[1], 0, taps, stride, dilation, pad, size)
+    return np.stack([spans[1] - spans[0], before, behind])
+
+
+def _edges(
+    spans: tuple[Ints, Ints], taps: tuple[Ints, Ints], stride: int, dilation: int, pad: int, size: int
+) -> tuple[Ints, Ints]:  # fmt: skip
+    return _padding(*spans, *taps, stride, dilation, pad, size)
+
+
+def _padding(
+    begin: Ints, end: Ints, first: Ints | int, last: Ints | int, stride: int, dilation: int, pad: int, size: int
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """What of the windows of some outputs, of taps `first` to `last` (excluded), lies before and behind the input."""
+    low = begin * stride - pad + first * dilation
+    high = (np.maximum(end, begin + 1) - 1) * stride - pad + (last - 1) * dilation + 1
+    before, behind = np.maximum(0, -low), np.maximum(0, high - size)
+    most = high - low - 1  # a row is read where all are padding
+    before = np.minimum(before, most)
+    return before, np.minimum(behind, most - before)

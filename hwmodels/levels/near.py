@@ -1,0 +1,87 @@
+"""What a step of a network takes whose tiles go through memories nearer than the shared one.
+
+A step makes a **box** of a layer: rows, columns and filters of its result, of some input channels and rows of the
+kernel. All of it lies in the shared memory, and all that it reads. A `LevelNest` brings it to the memories behind
+(`Machine.near`), tile by tile, with transfers that overlap (`hwmodels.levels.pipeline`), and begins and ends with
+nothing there.
+
+    ticks(box) = time of the nest
+                 + (parts)  calls * call_ticks + sums * psum_bytes * byte_ticks
+
+Where a box adds up a part of what a result needs (`Box.sums`), its results are sums: they come before and go behind,
+one after the other, in as many transfers as there are tiles, and take `psum_bytes` each.
+
+Example: of a 3x3 layer of 8 x 8 pixels with padding, rows 4 to 7 read 5 rows: one of the window is padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hwmodels.levels.price import Cost, price
+from hwmodels.levels.schedule import Box, NearStep
+from hwmodels.outcome import Natural
+from instances.errors import InputError
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
+
+
+def layer_of(layer: Layer, box: Box) -> Layer:
+    """A box as a layer of its own; of a window that is padding alone a row (column) is read."""
+    h = (box.rows - 1) * layer.stride_h + (box.high - 1) * layer.dilation_h + 1 - box.top - box.bottom
+    w = (box.columns - 1) * layer.stride_w + (box.wide - 1) * layer.dilation_w + 1 - box.left - box.right
+    if layer.broadcast or layer.kind == "correlation":
+        what = "a correlation" if layer.kind == "correlation" else "reads inputs that are broadcast"
+        raise InputError(f"layer {layer.name} {what}: networks on memories in levels have layers without")
+    return layer.model_copy(
+        update={
+            "b": box.batch, "g": box.groups, "m": box.filters, "n": box.channels, "r": box.rows, "c": box.columns,
+            "kh": box.high, "kw": box.wide, "pad_top": box.top, "pad_left": box.left, "h": max(1, h), "l": max(1, w),
+            "resident_in": (), "resident_out": 0, "resident_w": False, "copies": (), "cycles": 0,
+        }
+    )  # fmt: skip
+
+
+def near_machine(machine: Machine, sums: bool = False) -> Machine:
+    """The shared memory and what lies behind it as a machine of its own; of sums results have their bytes."""
+    assert machine.near is not None
+    bare = {name: type(machine).model_fields[name].default for name in ("ocm_bytes", "reserved_bytes", "byte_fj")}
+    return machine.model_copy(
+        update={
+            **bare, "problem": "levels", "levels": machine.near, "near": None, "transfer": Transfer(), "ocm_banks": 0,
+            "out_bytes": max(machine.out_bytes, machine.psum_bytes) if sums else machine.out_bytes,
+        }
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NearPrice:
+    """What a step takes, and moves between the shared memory and the next one."""
+
+    ticks: Natural
+    bytes: Natural
+
+
+def near_price(layer: Layer, machine: Machine, step: NearStep) -> NearPrice:
+    """Return what a step takes; raises InputError for a nest that is malformed, or does not fit."""
+    mine = near_machine(machine, step.box.sums)
+    cost = price(layer_of(layer, step.box), mine, step.nest)
+    assert mine.levels is not None
+    for one in mine.levels.memories[1:]:
+        if one.bytes is not None and cost.occupancy_bytes[one.name] > one.bytes:
+            raise InputError(
+                f"layer {layer.name}: {one.name} has {one.bytes:,} bytes, tiles take {cost.occupancy_bytes[one.name]:,}"
+            )
+    calls, moved = _sums(cost, step, mine)
+    first = mine.levels.memories[0]
+    ticks = cost.measures["time"] + calls * first.call_ticks + moved * first.byte_ticks
+    return NearPrice(ticks, cost.measures["bytes"] + moved)
+
+
+def _sums(cost: Cost, step: NearStep, machine: Machine) -> tuple[int, int]:
+    """Transfers and bytes of sums that come before."""
+    if not step.box.sums:
+        return 0, 0
+    box = step.box
+    results = box.batch * box.groups * box.filters * box.rows * box.columns
+    return sum(one.calls for one in cost.moved if one.operand == "OUT"), results * machine.psum_bytes

@@ -1,0 +1,83 @@
+"""The referee of the nests that bring steps of a network through nearer memories: loops run one by one.
+
+It shares nothing with `hwmodels.levels.near` but what a box is: the nest of a box is walked as the nest of a layer is.
+Where a box adds up a part of what results need, the sums come before, tile by tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hwmodels.levels.near import layer_of, near_machine
+from hwmodels.levels.replay.walk import walk
+from hwmodels.levels.schedule import Box, LevelNest, NearStep
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
+
+
+class NearReplay:
+    """What the nests of plans take, each walked once."""
+
+    def __init__(self, layers: Sequence[Layer], machine: Machine) -> None:
+        self.layers, self.machine = layers, machine
+        self._seen: dict[NearStep, tuple[int, tuple[str, ...]]] = {}
+
+    def ticks(self, steps: Sequence[NearStep], boxes: Iterable[tuple[int, Box]]) -> tuple[list[int], list[str]]:
+        """What boxes take, of layers by number, and what is wrong with their nests; 0 where a plan has none."""
+        nests, taken, faults = {(one.layer, one.box): one for one in steps}, list[int](), dict[str, None]()
+        for t, box in boxes:
+            like = (s for s in range(t + 1) if (s, box) in nests and _alike(self.layers[s], self.layers[t]))
+            if (first := next(like, None)) is None:
+                taken.append(0)
+                faults[f"near: no nest for a box that a step of layer {self.layers[t].name} makes"] = None
+                continue
+            one = nests[first, box]
+            if one not in self._seen:
+                self._seen[one] = self._walked(one)
+            taken.append(self._seen[one][0])
+            faults |= dict.fromkeys(self._seen[one][1])
+        return taken, list(faults)
+
+    def _walked(self, one: NearStep) -> tuple[int, tuple[str, ...]]:
+        layer, machine = layer_of(self.layers[one.layer], one.box), near_machine(self.machine, one.box.sums)
+        assert machine.levels is not None
+        try:
+            one.nest.validate_for(layer, machine.levels)
+        except InputError as error:
+            return 0, (f"near: layer {layer.name}: {error}",)
+        seen = walk(layer, machine, one.nest)
+        faults = tuple(f"near: layer {layer.name}: {fault}" for fault in seen.faults)
+        if not one.box.sums:
+            return seen.time, faults
+        price = machine.levels.memories[0]
+        results = layer.b * layer.g * layer.m * layer.r * layer.c
+        moved = _visits(one.nest, layer) * price.call_ticks + results * machine.psum_bytes * price.byte_ticks
+        return seen.time + moved, faults
+
+    def macs(self, t: int, box: Box) -> int:
+        """Products of a box, as its layer counts them."""
+        if self.layers[t].weights == "none":
+            return 0
+        return box.batch * box.groups * box.filters * box.channels * box.rows * box.columns * box.high * box.wide
+
+
+def _alike(one: Layer, other: Layer) -> bool:
+    """Whether boxes of two layers are the same work."""
+    names = "stride_h", "stride_w", "dilation_h", "dilation_w", "inputs", "weights", "bias", "m", "n", "kh", "kw"
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def _visits(nest: LevelNest, layer: Layer) -> int:
+    """Transfers of sums of the nest itself: a tile that is visited v times is written v times, and read v - 1 times."""
+    at = next(k for k, one in nest.stays() if one.operand == "OUT")
+    steps, tiles, visits = nest.steps(at), 1, 1
+    for d in DIMS:
+        pieces = [layer.extent(d)]
+        for step in steps[d]:
+            pieces = [min(step, size - low) for size in pieces for low in range(0, size, step)]
+        if d in "nij":
+            visits *= len(pieces)
+        else:
+            tiles *= len(pieces)
+    return tiles * (2 * visits - 1)
