@@ -16,7 +16,7 @@ A network's schedule on a machine with memory banks is a list of `StageRun`, one
 on a machine with a shared memory a list of `LayerRun`, a nest for every layer with what lies on chip beside its tiles,
 or of these and `FusedRun`, groups of layers that run strip by strip: a `NetworkRun`, with the order of its transfers.
 A layer's schedule on a mesh is a `MeshLayout`.
-A hybrid plan is a `HybridRun`, groups of stages that run piece by piece; a placement of buffers is a `Placement`.
+A placement of buffers is a `Placement`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,16 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, Discriminator, GetCoreSchemaHandler, GetJsonSchemaHandler, PositiveInt, Tag
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    Tag,
+    WrapSerializer,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from hwmodels.levels.schedule import NearStep
@@ -487,9 +496,18 @@ def _with_queue(said: Any) -> Any:
     return NetworkRun(said) if isinstance(said, tuple) else said
 
 
+def _without_near(said: Any, write: SerializerFunctionWrapHandler) -> Any:
+    """Nests of nearer memories are written where there are any."""
+    made = write(said)
+    if isinstance(made, dict) and not made.get("near"):
+        made.pop("near", None)
+    return made
+
+
 #: A schedule of layers by themselves, and one of these and groups, as plan files have it.
-LayersSchedule = Annotated[NetworkRun[LayerRun] | tuple[LayerRun, ...], AfterValidator(_with_queue)]
-NetworkSchedule = Annotated[NetworkRun[Run] | tuple[Run, ...], AfterValidator(_with_queue)]
+_FILED = AfterValidator(_with_queue), WrapSerializer(_without_near)
+LayersSchedule = Annotated[NetworkRun[LayerRun] | tuple[LayerRun, ...], *_FILED]
+NetworkSchedule = Annotated[NetworkRun[Run] | tuple[Run, ...], *_FILED]
 
 
 @dataclass(frozen=True)
@@ -551,38 +569,6 @@ class MeshLayout:
 
     choice: Choice
     layout: Layout | None = None
-
-
-@dataclass(frozen=True)
-class PieceRun:
-    """A bank program for pieces that are alike, and how many of them run it."""
-
-    count: PositiveInt
-    stages: tuple[StageRun, ...]
-    """In the order that they run: s0, s1, ... are the stages of the group. Maps have the names of the stages that make
-    them, those from outside are m0, m1, ...
-    """
-
-
-@dataclass(frozen=True)
-class GroupRun:
-    """Stages that run piece by piece, or whole."""
-
-    length: PositiveInt
-    """How many stages."""
-    columns: PositiveInt
-    rows: PositiveInt
-    """`columns`, `rows`: of a piece of the last map; the whole map if it is in one piece."""
-    pieces: tuple[tuple[PieceRun, ...], ...]
-    """Of every kind of piece the programs."""
-
-
-@dataclass(frozen=True)
-class HybridRun:
-    """What a hybrid plan says: how the first layer is read, and the groups in order."""
-
-    first_layer: Literal["patches", "plain"]
-    groups: tuple[GroupRun, ...]
 
 
 @dataclass(frozen=True)

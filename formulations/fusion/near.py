@@ -22,17 +22,20 @@ at; `least` counts no nest, so bounds hold for these, too, within a step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from formulations.fusion.strips import Ints
 from formulations.levels.quick import nests
-from hwmodels.levels.near import NearPrice, layer_of, near_machine, near_price
+from hwmodels.levels.near import layer_of, near_machine, near_price, near_ticks
 from hwmodels.levels.schedule import Box, NearStep
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
+
+#: Nests of a box of a plan that are followed.
+MOST = 6
 
 
 class Kind(NamedTuple):
@@ -56,7 +59,8 @@ class Near:
         for t, layer in enumerate(layers):
             self._first.setdefault(_alike(layer), t)
         self.given = None if given is None else {(self._number(one.layer), one.box): one for one in given}
-        self._steps: dict[tuple[int, Box], tuple[NearStep, NearPrice]] = {}
+        self._steps: dict[tuple[int, Box], tuple[NearStep, int]] = {}
+        self._machines = {sums: near_machine(machine, sums) for sums in (False, True)}
 
     def _number(self, t: int) -> int:
         if not t < len(self.layers):
@@ -65,32 +69,33 @@ class Near:
 
     # ---- boxes -------------------------------------------------------------------------------------------------------
 
-    def step(self, t: int, box: Box) -> tuple[NearStep, NearPrice]:
-        """The nest of a box of a layer, and what it takes; raises InputError if a plan has none, or nothing fits."""
+    def step(self, t: int, box: Box) -> tuple[NearStep, int]:
+        """The nest of a box of a layer, and its ticks; raises InputError if a plan has none, or nothing fits."""
         key = self._number(t), box
         if key not in self._steps:
             self._steps[key] = self._known(*key) if self.given is not None else self._found(*key)
         return self._steps[key]
 
-    def _known(self, t: int, box: Box) -> tuple[NearStep, NearPrice]:
+    def _known(self, t: int, box: Box) -> tuple[NearStep, int]:
         assert self.given is not None
         if (one := self.given.get((t, box))) is None:
             raise InputError(f"near: no nest for {box.filters} filters, {box.rows} rows of layer {self.layers[t].name}")
-        return one, near_price(self.layers[t], self.machine, one)
+        return one, near_price(self.layers[t], self.machine, one).ticks
 
-    def _found(self, t: int, box: Box) -> tuple[NearStep, NearPrice]:
-        layer = self.layers[t]
-        some = (NearStep(t, box, nest) for nest in nests(layer_of(layer, box), near_machine(self.machine, box.sums)))
-        found = [(one, near_price(layer, self.machine, one)) for one in some]
+    def _found(self, t: int, box: Box, most: int = 1) -> tuple[NearStep, int]:
+        """The fastest of the nests that look best, which are followed."""
+        layer, machine = self.layers[t], self._machines[box.sums]
+        some = [NearStep(t, box, nest) for nest in nests(layer_of(layer, box), machine, most)]
+        found = [(one, near_ticks(layer, machine, one)) for one in some]
         if not found:
             held = ", ".join(f"{one.name} has {one.bytes:,} bytes" for one in self.machine.near.memories[1:])  # type: ignore[union-attr]
             raise InputError(f"layer {layer.name}: no tile of it fits in the nearest memories: {held}")
-        return min(found, key=lambda one: one[1].ticks)
+        return min(found, key=lambda one: one[1])
 
-    def used(self, boxes: Iterable[tuple[int, Box]]) -> tuple[NearStep, ...]:
-        """The nests of some boxes, each once, for the plan."""
+    def used(self, boxes: Iterable[tuple[int, Box]], most: int = MOST) -> tuple[NearStep, ...]:
+        """The nests of some boxes, each once, for the plan: the fastest of some more."""
         keys = dict.fromkeys((self._number(t), box) for t, box in boxes)
-        return tuple(self.step(*key)[0] for key in keys)
+        return tuple(min(self.step(*key), self._found(*key, most), key=lambda one: one[1])[0] for key in keys)
 
     # ---- steps of groups ---------------------------------------------------------------------------------------------
 
@@ -98,7 +103,7 @@ class Near:
         """Ticks of steps that make so many filters (channels) of a kind each, (steps,)."""
         pairs, at = np.unique(np.stack([which, filters]), axis=1, return_inverse=True)
         each = [
-            sum(self.step(t, box)[1].ticks for box in self.boxes(t, kinds[k], number)) if number else 0
+            sum(self.step(t, box)[1] for box in self.boxes(t, kinds[k], number)) if number else 0
             for k, number in pairs.T.tolist()
         ]
         return np.array(each, np.int64)[at.ravel()]
@@ -134,7 +139,8 @@ class Near:
         wide = _edges(ranges["c"], ranges["j"], layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
         parts = np.any([size[d] < layer.extent(d) for d in "nij"], axis=0)
         each = np.stack([*(size[d] for d in "bgmnrcij"), *tall, *wide, parts], axis=1)
-        return [Box(*row[:-1], sums=bool(row[-1])) for row in each.tolist()]
+        rows: list[list[Any]] = each.tolist()
+        return [Box(*[*row[:-1], bool(row[-1])]) for row in rows]
 
     # ---- bounds ------------------------------------------------------------------------------------------------------
 

@@ -81,12 +81,14 @@ class NestSteps:
         if self.near is None:
             return computed
         every = zip(computed, self.boxes(self.near), strict=True)
-        return [max(one, sum(self.near.step(t, box)[1].ticks for t, box in some)) for one, some in every]
+        return [max(one, sum(self.near.step(t, box)[1] for t, box in some)) for one, some in every]
 
     def boxes(self, near: Near) -> list[list[tuple[int, Box]]]:
         """Of every step the boxes that it makes: one, if its tiles are one; else a tile after the other."""
         every, first = self.tiled.ranges(), np.flatnonzero(self.begins)
-        joined = {d: (np.minimum.reduceat(low, first), np.maximum.reduceat(high, first)) for d, (low, high) in every.items()}
+        joined = {
+            d: (np.minimum.reduceat(low, first), np.maximum.reduceat(high, first)) for d, (low, high) in every.items()
+        }
         volumes = [
             prod((high - low for low, high in some.values()), start=np.ones(1, np.int64)) for some in (every, joined)
         ]

@@ -35,6 +35,7 @@ from formulations.fusion.near import Near
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import APART, NO_TURNS, Demands
+from formulations.fusion.refuted import too_short
 from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, Runs, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.steps import Part as StepsOf
@@ -44,8 +45,8 @@ from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Una
 from formulations.rows import Build
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fusion
-from hwmodels.levels.replay.near import NearReplay
 from hwmodels.joint.price import RunFigures, layer_figures
+from hwmodels.levels.replay.near import NearReplay
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
 from hwmodels.schedule import FusedRun, LayerRun, Nest, NetworkRun
@@ -81,6 +82,7 @@ class FusionPart(Part[Runs]):
         self.layers, nests = Layers(self.net, machine, of_nests), Nests(self.net, machine, of_nests)
         self.demands = Demands(pins, self.net)
         near = None if machine.near is None else Near(self.net.layers, machine)
+        self.near_referee = None if near is None else NearReplay(self.net.layers, machine)
         self.groups = Groups(self.net, machine, nests.residences, self.demands, near)
         self.tables = Tables(self.groups, nests)
         self.prices = GroupPrices(self.groups)
@@ -303,43 +305,9 @@ class FusionPart(Part[Runs]):
             seen = replay(self.laid(runs).timeline)
         except InputError as error:  # the queue is of other transfers: what is wrong with the runs says more
             raise InputError("; ".join([*walked.faults[:_SAID], str(error)])) from None
-        short = (*self._too_short(runs, walked), *self._near_faults(runs, walked))
+        short = too_short(self, runs, walked)
         faults = (*walked.faults, *seen.faults, *_too_many(seen.peak_bytes, self.timelines.room), *short)
         return Replayed({**measures, "time": seen.latency}, faults, counts, figures=tuple(said_of), executed=executed)
-
-    def _too_short(self, runs: Runs, walked: FusionReplay) -> Iterator[str]:
-        """Yield the runs whose steps in the timeline take less than the referee sees them compute."""
-        for (first, last, _), said, part in zip(self.numbered(runs), walked.runs, self.laid(runs).parts, strict=False):
-            computed = said.compute_ticks if isinstance(said, FusedReplay) else said.outcome.compute_ticks
-            if (taken := sum(step.ticks for step in part.steps)) < computed:
-                yield f"{self.prices.name(first, last)}: its steps take {taken:,} ticks, to compute takes {computed:,}"
-
-    @cached_property
-    def _near_replay(self) -> NearReplay:
-        return NearReplay(self.net.layers, self.machine)
-
-    def _near_faults(self, runs: Runs, walked: FusionReplay) -> Iterator[str]:
-        """Yield what is wrong with the nests of steps: they do not fit, take longer, or do not make all of a run."""
-        if self.groups.near is None:
-            return
-        seen, laid = self._near_replay, self.laid(runs)
-        every = self.timelines.near_steps(runs, self.numbered(runs))
-        for (first, last, _), said, part, steps in zip(
-            self.numbered(runs), walked.runs, laid.parts, every, strict=False
-        ):  # fmt: skip
-            name = self.prices.name(first, last)
-            macs = said.macs if isinstance(said, FusedReplay) else self.net.layers[first].macs
-            if (made := sum(seen.macs(t, box) for some in steps for t, box in some)) != macs:
-                yield f"{name}: boxes of its steps make {made:,} MACs of {macs:,}"
-            each = [seen.ticks(runs.near, some) for some in steps]
-            yield from dict.fromkeys(fault for _, faults in each for fault in faults)
-            ticks = [sum(some) for some, _ in each]
-            taken = [step.ticks for step in part.steps]
-            if len(taken) < len(ticks):  # one step for all
-                ticks = [sum(ticks)]
-            for k, (least, step) in enumerate(zip(ticks, taken, strict=True), 1):
-                if step < least:
-                    yield f"{name}: step {k} takes {step:,} ticks, its nests take {least:,}"
 
     def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
         """What the referee saw, and where the tiles of layers by themselves lie."""

@@ -31,7 +31,7 @@ from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Model, Priced, Replayed, Unable
 from formulations.rows import Build, flow
 from hwmodels.hybrid.replay import HybridFigures, replay_hybrid
-from hwmodels.schedule import GroupRun, HybridRun, PieceRun
+from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.feature_maps import Stages

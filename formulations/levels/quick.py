@@ -31,9 +31,6 @@ from instances.machine.levels import Level
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
 
-#: Nests that are followed.
-FOLLOWED = 3
-
 
 @dataclass(frozen=True)
 class _Sizes:
@@ -45,11 +42,11 @@ class _Sizes:
     n: Ints
 
 
-def nests(layer: Layer, machine: Machine) -> Iterator[LevelNest]:
-    """Yield nests that fit, the most promising one first; none if not even single elements do."""
+def nests(layer: Layer, machine: Machine, most: int) -> Iterator[LevelNest]:
+    """Yield so many nests that fit, the most promising one first; none if not even single elements do."""
     quick = _Quick(layer, machine)
     for columns, channels, batch in _finer(layer):
-        if found := quick.best(columns, channels, batch):
+        if found := quick.best(columns, channels, batch, most):
             yield from found
             return
 
@@ -81,7 +78,7 @@ class _Quick:
         self.layer, self.machine = layer, machine
         first, *near = machine.levels.memories
         self.first, self.near = first, near
-        self.holds = {operand: one for one in near for operand in one.operands}
+        self.holds: dict[str, Level] = {operand: one for one in near for operand in one.operands}
         unit = machine.compute
         single = layer.m == layer.n == 1
         self.lanes = (unit.cols if single else unit.rows) if unit.model == "array" else 1
@@ -89,7 +86,7 @@ class _Quick:
         self.filters, self.dim = (layer.g, "g") if layer.g > 1 else (layer.m, "m")
         self.rows, self.across = _pieces(layer.r, 1), _pieces(self.filters, self.lanes)
 
-    def best(self, columns: int, channels: int, batch: int) -> list[LevelNest]:
+    def best(self, columns: int, channels: int, batch: int, most: int) -> list[LevelNest]:
         """The best nests with these pieces, by their rough time."""
         p, q = (one.ravel() for one in np.meshgrid(self.rows, self.across))
         sizes = _Sizes(p, np.full_like(p, columns), q, np.full_like(p, channels))
@@ -100,10 +97,10 @@ class _Quick:
         rough = np.stack([self._rough(sizes, kind) for kind in (False, True)])
         order = np.argsort(rough, axis=None, kind="stable")
         made = dict[LevelNest, None]()
-        for k in order[: 3 * FOLLOWED].tolist():
+        for k in order[: 3 * most].tolist():
             kind, at = divmod(k, len(sizes.p))
             made[self._nest(sizes, at, batch, maps=bool(kind))] = None
-        return list(made)[:FOLLOWED]
+        return list(made)[:most]
 
     # ---- tiles -------------------------------------------------------------------------------------------------------
 
@@ -162,10 +159,9 @@ class _Quick:
     def _read(self, sizes: _Sizes, high: Ints) -> Ints:
         """Bytes of the input once; with the rows that windows share, if these do not slide."""
         one = self.layer
-        rows = np.full_like(high, one.h) if self.machine.sliding else np.minimum(
-            high * self._window(sizes.p, "r"), high * one.h)  # fmt: skip
-        again = 1 if sizes.w[0] == one.c else (self._window(sizes.w, "c") * -(-one.c // sizes.w)) / one.l
-        read: Ints = (one.b * one.g * one.n * rows * one.l * one.inputs * self.machine.in_bytes * again).astype(np.int64)
+        rows = one.h if self.machine.sliding else high * self._window(sizes.p, "r")
+        columns = one.l if sizes.w[0] == one.c else self._window(sizes.w, "c") * -(-one.c // sizes.w)
+        read: Ints = rows * columns * np.full_like(high, one.b * one.g * one.n * one.inputs * self.machine.in_bytes)
         return read
 
     def _compute(self, sizes: _Sizes, some: Ints) -> Ints:

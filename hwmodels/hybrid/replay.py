@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hwmodels.banks.replay.referee import replay_banks
 from hwmodels.banks.replay.time import Moved, Spent, StageFigures, spent_on
-from hwmodels.schedule import GroupRun, PieceRun
+from hwmodels.hybrid.schedule import GroupRun, PieceRun
 from instances.machine.machine import Machine
 from instances.network.feature_maps import FeatureMap, Stage, Stages
 from instances.network.pieces import Box, Group, Key, Piece, operands

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hwmodels.levels.pipeline import overlapped
 from hwmodels.levels.price import Cost, price
 from hwmodels.levels.schedule import Box, NearStep
 from hwmodels.outcome import Natural
@@ -62,9 +63,19 @@ class NearPrice:
     bytes: Natural
 
 
+def near_ticks(layer: Layer, machine: Machine, step: NearStep) -> int:
+    """The ticks of `near_price` alone, of a nest that is known to fit; `machine`: the near one of the box."""
+    if step.box.sums:
+        return _priced(layer, machine, step).ticks
+    return overlapped(layer_of(layer, step.box), machine, step.nest)
+
+
 def near_price(layer: Layer, machine: Machine, step: NearStep) -> NearPrice:
     """Return what a step takes; raises InputError for a nest that is malformed, or does not fit."""
-    mine = near_machine(machine, step.box.sums)
+    return _priced(layer, near_machine(machine, step.box.sums), step)
+
+
+def _priced(layer: Layer, mine: Machine, step: NearStep) -> NearPrice:
     cost = price(layer_of(layer, step.box), mine, step.nest)
     assert mine.levels is not None
     for one in mine.levels.memories[1:]:

@@ -321,7 +321,7 @@ class Machine(Sparse):
         if shared.operands != OPERANDS or not others:
             what = f"{shared.name} holds {', '.join(shared.operands)} alone" if others else "there is none behind it"
             raise InputError(
-                f"machine {self.name}: networks need a memory of all operands, {shared.name}, before the nearest: {what}"
+                f"machine {self.name}: networks need {shared.name} to hold all operands, before the nearest: {what}"
             )
         seen = shared.model_copy(update={"bytes": None, "reserved_bytes": 0, "buffers": 1, "passed": ()})
         fields = dict(self) | {

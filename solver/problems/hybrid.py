@@ -16,7 +16,7 @@ from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock, TimeUp
 from formulations.hybrid.problem import HybridFormulation, HybridPart
 from hwmodels.banks.replay.time import StageFigures
-from hwmodels.schedule import HybridRun, PieceRun
+from hwmodels.hybrid.schedule import HybridRun, PieceRun
 from instances.network.feature_maps import FeatureMap, Stage
 from instances.network.pieces import Group, Piece
 from solver.ask.question import Question

@@ -22,7 +22,7 @@ from formulations.hybrid.space import DECISIONS, Cut, Pair, Space, branches, siz
 from formulations.pins import parse_pins
 from formulations.problem import Goal
 from hwmodels.hybrid.replay import Numbers, replay_hybrid
-from hwmodels.schedule import GroupRun, HybridRun, PieceRun
+from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine

@@ -175,8 +175,9 @@ class Floors(Options):
         rounds = -(-number // most), np.maximum(1, -(-number // lanes))
         alone = (number > 0) & ~steps.joint
         ticks: Ints = np.where(alone, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
-        near = self.groups.near
-        for k in steps.layers if near else ():
+        if (near := self.groups.near) is None:
+            return ticks
+        for k in steps.layers:
             t, mine = steps.group.layers[k], np.flatnonzero((steps.layer == k) & ~steps.idle)
             kinds, which = steps.kinds(near, k)
             moved = np.array([near.moved(t, kind) for kind in kinds], np.int64)[which[steps.entry[mine]]]

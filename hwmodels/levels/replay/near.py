@@ -6,7 +6,7 @@ Where a box adds up a part of what results need, the sums come before, tile by t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hwmodels.levels.near import layer_of, near_machine
 from hwmodels.levels.replay.walk import walk
@@ -22,6 +22,27 @@ class NearReplay:
     def __init__(self, layers: Sequence[Layer], machine: Machine) -> None:
         self.layers, self.machine = layers, machine
         self._seen: dict[NearStep, tuple[int, tuple[str, ...]]] = {}
+
+    def faults(
+        self, nests: Sequence[NearStep], name: str, macs: int, taken: Sequence[int],
+        steps: Sequence[Sequence[tuple[int, Box]]],
+    ) -> Iterator[str]:  # fmt: skip
+        """Yield what is wrong with the steps of a run: they make more or less than it, or take less than their nests.
+
+        `taken`: ticks of its steps, or of one for all of them.
+        """
+        made, least = sum(self.macs(t, box) for some in steps for t, box in some), list[int]()
+        if made != macs:
+            yield f"{name}: boxes of its steps make {made:,} MACs of {macs:,}"
+        said = dict[str, None]()
+        for some in steps:
+            ticks, faults = self.ticks(nests, some)
+            least.append(sum(ticks))
+            said |= dict.fromkeys(faults)
+        yield from said
+        for k, (mine, step) in enumerate(zip(least if len(taken) > 1 else [sum(least)], taken, strict=True), 1):
+            if step < mine:
+                yield f"{name}: step {k} takes {step:,} ticks, its nests take {mine:,}"
 
     def ticks(self, steps: Sequence[NearStep], boxes: Iterable[tuple[int, Box]]) -> tuple[list[int], list[str]]:
         """What boxes take, of layers by number, and what is wrong with their nests; 0 where a plan has none."""
