@@ -29,6 +29,7 @@ import numpy as np
 from formulations.fusion.strips import Ints
 from formulations.levels.quick import nests
 from hwmodels.levels.near import layer_of, near_machine, near_price, near_ticks
+from hwmodels.levels.price import levels_of
 from hwmodels.levels.schedule import Box, NearStep
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -54,13 +55,41 @@ class Near:
 
     def __init__(self, layers: Sequence[Layer], machine: Machine, given: Sequence[NearStep] | None = None) -> None:
         assert machine.near is not None
-        self.layers, self.machine, self.price = layers, machine, machine.near.memories[0]
+        self.layers, self.machine = layers, machine
+        self.price, *self.behind = machine.near.memories
         self._first: dict[object, int] = {}
         for t, layer in enumerate(layers):
             self._first.setdefault(_alike(layer), t)
         self.given = None if given is None else {(self._number(one.layer), one.box): one for one in given}
         self._steps: dict[tuple[int, Box], tuple[NearStep, int]] = {}
         self._machines = {sums: near_machine(machine, sums) for sums in (False, True)}
+        if said := list(dict.fromkeys(self._refused())):
+            raise InputError("; ".join(said))
+
+    def _refused(self) -> Iterator[str]:
+        """Yield why networks with these layers are not planned in levels."""
+        large = list[str]()
+        for t in dict.fromkeys(self._first.values()):
+            layer = self.layers[t]
+            try:
+                whole = layer_of(layer, self._whole(t))
+                levels_of(whole, self._machines[False])
+            except InputError as error:
+                yield str(error)
+                continue
+            if layer.cycles:
+                yield f"layer {layer.name}: its time was measured, and says nothing of the memories it went through"
+            if not any(True for _ in nests(whole, self._machines[False], 1)):
+                large.append(layer.name)
+        if large:
+            held = " and ".join(f"{one.name} ({(one.bytes or 0) - one.reserved_bytes:,} bytes)" for one in self.behind)
+            yield f"not even the smallest tiles of {', '.join(large)} fit in {held}"
+
+    def _whole(self, t: int) -> Box:
+        """All of a layer as a box."""
+        layer = self.layers[t]
+        kinds, _ = self.kinds(t, *(np.array([[0], [size]], np.int64) for size in (layer.r, layer.c)))
+        return Box(layer.b, layer.g, layer.m, layer.n, layer.r, layer.c, layer.kh, layer.kw, *kinds[0][2:])
 
     def _number(self, t: int) -> int:
         if not t < len(self.layers):
@@ -87,9 +116,6 @@ class Near:
         layer, machine = self.layers[t], self._machines[box.sums]
         some = [NearStep(t, box, nest) for nest in nests(layer_of(layer, box), machine, most)]
         found = [(one, near_ticks(layer, machine, one)) for one in some]
-        if not found:
-            held = ", ".join(f"{one.name} has {one.bytes:,} bytes" for one in self.machine.near.memories[1:])  # type: ignore[union-attr]
-            raise InputError(f"layer {layer.name}: no tile of it fits in the nearest memories: {held}")
         return min(found, key=lambda one: one[1])
 
     def used(self, boxes: Iterable[tuple[int, Box]], most: int = MOST) -> tuple[NearStep, ...]:
@@ -146,9 +172,8 @@ class Near:
 
     def least(self, t: int, computed: int) -> int:
         """What no boxes that make a layer are below, which compute so many ticks."""
-        layer = self.layers[t]
-        spans = (np.array([[0], [size]], np.int64) for size in (layer.r, layer.c))
-        (kind,), _ = self.kinds(t, *spans)
+        whole = self._whole(t)
+        kind = Kind(whole.rows, whole.columns, whole.top, whole.bottom, whole.left, whole.right)
         return max(computed + self.edges(t), self.moved(t, kind))
 
     def edges(self, t: int) -> int:

@@ -45,6 +45,12 @@ class LevelNest:
 
     items: tuple[Cut | Stay, ...]
 
+    @property
+    def words(self) -> str:
+        """The items for people: ``m64 W@l2 r4 IN@l1``."""
+        each = (f"{i.dim}{i.step}" if isinstance(i, Cut) else f"{i.operand}@{i.memory}" for i in self.items)
+        return " ".join(each)
+
     def stays(self) -> list[tuple[int, Stay]]:
         """Where the Stays stand."""
         return [(k, item) for k, item in enumerate(self.items) if isinstance(item, Stay)]

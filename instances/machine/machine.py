@@ -323,6 +323,9 @@ class Machine(Sparse):
             raise InputError(
                 f"machine {self.name}: networks need {shared.name} to hold all operands, before the nearest: {what}"
             )
+        if self.levels.queues != "each":
+            said = "transfers overlap in networks, with a DMA for every memory: levels.queues 'each' is accepted"
+            raise InputError(f"machine {self.name}: levels.queues is {self.levels.queues!r}; {said}")
         seen = shared.model_copy(update={"bytes": None, "reserved_bytes": 0, "buffers": 1, "passed": ()})
         fields = dict(self) | {
             "problem": "fusion", "levels": None, "ocm_bytes": shared.bytes, "reserved_bytes": shared.reserved_bytes,
@@ -332,7 +335,8 @@ class Machine(Sparse):
         try:
             return Machine.model_validate(fields)
         except ValidationError as error:
-            raise InputError(f"machine {self.name}: {error.errors()[0]['msg']}") from None
+            said = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise InputError(f"machine {self.name}: {said}") from None
 
     @property
     def bank_count(self) -> int:

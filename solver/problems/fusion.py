@@ -17,6 +17,7 @@ from formulations.clock import Clock
 from formulations.fusion.problem import FusionFormulation
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import Span, Walk, as_seen
+from hwmodels.levels.near import near_price
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.schedule import FusedRun, LayerRun, NetworkRun, Run, Steps
 from instances.errors import InputError
@@ -72,7 +73,19 @@ def drawn(plan: Plan, row: RunRow) -> Iterator[str]:
         yield from _alone(plan, row, row.run)
     else:
         yield from _together(plan, row, row.run, row.found)
+    yield from _near(plan, row)
     yield ""
+
+
+def _near(plan: Plan, row: RunRow) -> Iterator[str]:
+    """How the boxes of steps go through nearer memories."""
+    for one in plan.schedule.near:
+        if row.found.layers[one.layer].name not in row.layers:
+            continue
+        layer, box = row.found.layers[one.layer], one.box
+        took = near_price(layer, plan.machine_data, one)
+        size = f"{box.groups * box.filters} channels of {box.rows} x {box.columns}"
+        yield f"  {layer.name}, {size}: {one.nest.words}; {microseconds(plan, took.ticks)} us, {took.bytes:,} bytes"
 
 
 def _banks(banks: tuple[int, ...]) -> str:

@@ -288,6 +288,10 @@ class SharedProblem(Problem):
         """The network; raises InputError unless its homes are settled."""
         parts = cast(Sequence[FusionPart], super().parts(question))
         check_homes(question.network, question.machine, question.objectives)
+        if question.machine.near is not None and "energy" in question.objectives:
+            near = ", ".join(one.name for one in question.machine.near.memories[1:])
+            said = f"no energy of {near} is counted in networks: ask for time or bytes"
+            raise InputError(f"machine {question.machine.name}: {said}")
         return parts
 
     def settled(self, question: Question) -> Question:

@@ -105,7 +105,7 @@ class LevelsProblem(Problem):
                 *(column for aim in plan.objectives for column in self._aimed(plan, aim)),
                 *(self._column(plan, name) for name in shown),
                 *(_taken(rows, one.name, one.bytes or 1) for one in levels.memories[1:]),
-                Column("nest", [_nest(plan, row) for row in rows], "loops with their steps, and what stays where",
+                Column("nest", [row.schedule.words if row.schedule else ABSENT for row in rows], "loops with their steps, and what stays where",
                        words=True, spare=1),
             ]
         )  # fmt: skip
@@ -177,15 +177,6 @@ def _taken(rows: Sequence[PartPlan], name: str, size: int) -> Column:
     """How full a memory is."""
     taken = [percent(row.figures.occupancy_bytes[name] / size) if row.figures else ABSENT for row in rows]
     return Column(f"{name} (%)", taken, f"of {size:,} bytes taken", spare=2)
-
-
-def _nest(plan: Plan, row: PartPlan) -> str:
-    if row.schedule is None:
-        return ABSENT
-    said = []
-    for item in row.schedule.items:
-        said.append(f"{item.dim}{item.step}" if hasattr(item, "dim") else f"{item.operand}@{item.memory}")
-    return " ".join(said)
 
 
 PROBLEM = LevelsProblem

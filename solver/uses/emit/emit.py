@@ -155,6 +155,9 @@ def files_of(
     if is_shared(plan):
         if plan.schedule is None:
             raise InputError(f"plan of {plan.network}: no schedule")
+        if plan.machine_data.near is not None:
+            said = "its tiles go through memories in levels: C of these is written of problem levels, layer by layer"
+            raise InputError(f"plan of {plan.network}: {said}")
         if meaning and meaning.model.network.layers != plan.network_data.layers:
             raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}")
         for store in stores(plan.network_data).stores if plan.problem == "fusion" else ():
