@@ -68,13 +68,13 @@ PROBLEMS: dict[str, Line] = {
         gallery=("LeNet-5 on four clusters of eight cores: time", "lenet5 --machine nmp"),
     ),
     "joint": Line(
-        f"{_NESTS} im2col_channels ocm_banks channels", "scratchpad_768k", nests="network",
+        f"{_NESTS} im2col_channels ocm_banks channels near levels", "scratchpad_768k", nests="network",
         bench="tile plans and what stays on chip together: heuristics, proven optima, engines, growth",
         gallery=("LeNet-5, tiles and what stays on chip together, on 24 KiB",
                  "lenet5 --machine scratchpad_24k --problem joint"),
     ),
     "fusion": Line(
-        f"{_NESTS} ocm_banks channels", "scratchpad_768k", nests="network",
+        f"{_NESTS} ocm_banks channels near levels", "scratchpad_768k", nests="network",
         bench="layers fused strip by strip: three networks, 128 to 768 KiB, beside layer by layer and cascades",
         gallery=("LeNet-5 fused strip by strip, on 24 KiB", "lenet5 --machine scratchpad_24k --problem fusion"),
     ),

@@ -28,9 +28,10 @@ import numpy as np
 
 from formulations.fusion.strips import Ints
 from formulations.levels.quick import nests
-from hwmodels.levels.near import layer_of, near_machine, near_price, near_ticks
+from hwmodels.levels.near import near_price, near_ticks
 from hwmodels.levels.price import levels_of
-from hwmodels.levels.schedule import Box, NearStep
+from hwmodels.levels.replay.near import NearReplay
+from hwmodels.levels.schedule import Box, NearStep, layer_of, near_machine
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
@@ -56,6 +57,7 @@ class Near:
     def __init__(self, layers: Sequence[Layer], machine: Machine, given: Sequence[NearStep] | None = None) -> None:
         assert machine.near is not None
         self.layers, self.machine = layers, machine
+        self.referee = NearReplay(layers, machine)
         self.price, *self.behind = machine.near.memories
         self._first: dict[object, int] = {}
         for t, layer in enumerate(layers):
@@ -118,9 +120,13 @@ class Near:
         found = [(one, near_ticks(layer, machine, one)) for one in some]
         return min(found, key=lambda one: one[1])
 
-    def used(self, boxes: Iterable[tuple[int, Box]], most: int = MOST) -> tuple[NearStep, ...]:
-        """The nests of some boxes, each once, for the plan: the fastest of some more."""
-        keys = dict.fromkeys((self._number(t), box) for t, box in boxes)
+    def said(
+        self, given: tuple[NearStep, ...], runs: Iterable[Iterable[Iterable[tuple[int, Box]]]], most: int = MOST
+    ) -> tuple[NearStep, ...]:  # fmt: skip
+        """The nests of the boxes of steps, each once: those of a plan, if it has any, or the fastest of some more."""
+        if given:
+            return given
+        keys = dict.fromkeys((self._number(t), box) for steps in runs for boxes in steps for t, box in boxes)
         return tuple(min(self.step(*key), self._found(*key, most), key=lambda one: one[1])[0] for key in keys)
 
     # ---- steps of groups ---------------------------------------------------------------------------------------------

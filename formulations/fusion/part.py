@@ -34,8 +34,8 @@ from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.near import Near
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
-from formulations.fusion.pins import APART, NO_TURNS, Demands
-from formulations.fusion.refuted import too_short
+from formulations.fusion.pins import APART, Demands, without_turns
+from formulations.fusion.refuted import Seen, near_faults, too_many, too_short
 from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, Runs, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.steps import Part as StepsOf
@@ -46,7 +46,6 @@ from formulations.rows import Build
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fusion
 from hwmodels.joint.price import RunFigures, layer_figures
-from hwmodels.levels.replay.near import NearReplay
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
 from hwmodels.schedule import FusedRun, LayerRun, Nest, NetworkRun
@@ -76,13 +75,12 @@ class FusionPart(Part[Runs]):
         self.net = Net.read(network, machine, profile)
         machine = machine if profile is None else measured(machine)
         if machine.near is not None:
-            pins = Pins((*pins.pins, NO_TURNS))
+            pins = without_turns(pins)
         self.name, self.machine, self.pins = network.name, machine, pins
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
         self.layers, nests = Layers(self.net, machine, of_nests), Nests(self.net, machine, of_nests)
         self.demands = Demands(pins, self.net)
         near = None if machine.near is None else Near(self.net.layers, machine)
-        self.near_referee = None if near is None else NearReplay(self.net.layers, machine)
         self.groups = Groups(self.net, machine, nests.residences, self.demands, near)
         self.tables = Tables(self.groups, nests)
         self.prices = GroupPrices(self.groups)
@@ -305,9 +303,25 @@ class FusionPart(Part[Runs]):
             seen = replay(self.laid(runs).timeline)
         except InputError as error:  # the queue is of other transfers: what is wrong with the runs says more
             raise InputError("; ".join([*walked.faults[:_SAID], str(error)])) from None
-        short = too_short(self, runs, walked)
-        faults = (*walked.faults, *seen.faults, *_too_many(seen.peak_bytes, self.timelines.room), *short)
+        short = self._refuted(runs, walked)
+        faults = (*walked.faults, *seen.faults, *too_many(seen.peak_bytes, self.timelines.room), *short)
         return Replayed({**measures, "time": seen.latency}, faults, counts, figures=tuple(said_of), executed=executed)
+
+    def _refuted(self, runs: Runs, walked: FusionReplay) -> Iterator[str]:
+        """Yield what the referees say against the steps of the timeline."""
+        each = zip(self.numbered(runs), walked.runs, self.laid(runs).parts, strict=False)
+        seen = [
+            Seen(
+                self.prices.name(first, last), said,
+                said.macs if isinstance(said, FusedReplay) else self.net.layers[first].macs,
+                [step.ticks for step in part.steps],
+            )
+            for (first, last, _), said, part in each
+        ]  # fmt: skip
+        yield from too_short(seen)
+        if (near := self.groups.near) is not None:
+            boxes = self.timelines.near_steps(runs, self.numbered(runs))
+            yield from near_faults(seen, near.referee, near.said(runs.near, boxes), boxes)
 
     def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
         """What the referee saw, and where the tiles of layers by themselves lie."""
@@ -374,8 +388,7 @@ class FusionPart(Part[Runs]):
         near = self.groups.near
         if near is None or runs.near:
             return runs
-        every = self.timelines.near_steps(runs, self.numbered(runs))
-        return replace(runs, near=near.used(box for steps in every for some in steps for box in some))
+        return replace(runs, near=near.said((), self.timelines.near_steps(runs, self.numbered(runs))))
 
     def _resized(self, runs: Runs, clock: Clock) -> Runs:
         """With the order of its transfers, and their sizes run by run."""
@@ -400,12 +413,6 @@ class FusionPart(Part[Runs]):
     def runs(self, path: Sequence[Taken]) -> Runs:
         """Return a path as a schedule with the best nests that are known."""
         return runs_of(path, self.tables, self.layers, self.prices)
-
-
-def _too_many(peak: int, room: int) -> Iterator[str]:
-    """A fault if the timeline takes more bytes than there are."""
-    if peak > room:
-        yield f"at some time steps and the transfers beside them take {peak:,} bytes, there are {room:,}"
 
 
 def _flat(value: Any, where: str = "") -> Iterator[tuple[str, int]]:

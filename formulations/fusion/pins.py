@@ -42,8 +42,6 @@ PLACE: dict[str, Decision] = {
 }
 #: Every layer by itself.
 APART = Pin("length", "=", "1")
-#: What machines with nearer memories ask: sums of turns would pass through these in parts.
-NO_TURNS = Pin("turns", "=", "no")
 DECISIONS: dict[str, Decision] = {
     "fuse": Decision("layers that run in one group, FIRST..LAST, such as conv1..conv3", ("FIRST..LAST",), open=True),
     "cut": Decision("a layer after which a group ends", ("LAYER",), open=True),
@@ -62,6 +60,16 @@ DECISIONS: dict[str, Decision] = {
     "macs": Decision("the most MACs, of those of all layers computed once, such as macs<=1.05", decimal=True),
     **NEST_DECISIONS,
 }
+
+
+def without_turns(pins: Pins) -> Pins:
+    """Pins on machines with nearer memories: sums of turns would go through these in parts.
+
+    Raises InputError if turns are asked for.
+    """
+    if asked := [pin for pin in pins.of("turns") if pin.value == "any"]:
+        raise InputError(f"pin {asked[0]}: layers take no turns on memories in levels; turns=no is accepted")
+    return Pins((*pins.pins, Pin("turns", "=", "no")))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from formulations.fusion.schedule import Runs
-from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay
+from hwmodels.fusion.replay.referee import FusedReplay
+from hwmodels.levels.replay.near import NearReplay
+from hwmodels.levels.schedule import Box, NearStep
+from hwmodels.nest.replay.referee import Replay
 
-if TYPE_CHECKING:
-    from formulations.fusion.part import FusionPart
+
+@dataclass(frozen=True)
+class Seen:
+    """A run as a referee sees it, with the ticks of its steps in the timeline."""
+
+    name: str
+    said: FusedReplay | Replay
+    macs: int
+    taken: Sequence[int]
+    """Ticks of its steps; of one for all of them, where there are too many transfers."""
 
 
-def too_short(part: FusionPart, runs: Runs, walked: FusionReplay) -> Iterator[str]:
-    """Yield the runs whose steps take less than the referees see them compute, or than their nests take."""
-    numbered, laid = [*part.numbered(runs)], part.laid(runs)
-    for (first, last, _), said, mine in zip(numbered, walked.runs, laid.parts, strict=False):
-        computed = said.compute_ticks if isinstance(said, FusedReplay) else said.outcome.compute_ticks
-        if (taken := sum(step.ticks for step in mine.steps)) < computed:
-            yield f"{part.prices.name(first, last)}: its steps take {taken:,} ticks, to compute takes {computed:,}"
-    if part.near_referee is None:
-        return
-    every, near = part.timelines.near_steps(runs, numbered), part.groups.near
-    nests = runs.near or (near.used(box for steps in every for some in steps for box in some) if near else ())
-    for (first, last, _), said, mine, steps in zip(numbered, walked.runs, laid.parts, every, strict=False):
-        macs = said.macs if isinstance(said, FusedReplay) else part.net.layers[first].macs
-        taken_by = [step.ticks for step in mine.steps]
-        yield from part.near_referee.faults(nests, part.prices.name(first, last), macs, taken_by, steps)
+def too_short(runs: Sequence[Seen]) -> Iterator[str]:
+    """Yield the runs whose steps take less than the referee sees them compute."""
+    for run in runs:
+        computed = run.said.compute_ticks if isinstance(run.said, FusedReplay) else run.said.outcome.compute_ticks
+        if (taken := sum(run.taken)) < computed:
+            yield f"{run.name}: its steps take {taken:,} ticks, to compute takes {computed:,}"
+
+
+def near_faults(
+    runs: Sequence[Seen], referee: NearReplay, nests: Sequence[NearStep],
+    boxes: Sequence[Sequence[Sequence[tuple[int, Box]]]],
+) -> Iterator[str]:  # fmt: skip
+    """Yield what is wrong with nests of nearer memories; `boxes`: by run and step."""
+    for run, steps in zip(runs, boxes, strict=False):
+        yield from referee.faults(nests, run.name, run.macs, run.taken, steps)
+
+
+def too_many(peak: int, room: int) -> Iterator[str]:
+    """A fault if the timeline takes more bytes than there are."""
+    if peak > room:
+        yield f"at some time steps and the transfers beside them take {peak:,} bytes, there are {room:,}"

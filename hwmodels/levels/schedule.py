@@ -20,6 +20,7 @@ from pydantic import PositiveInt
 from hwmodels.outcome import Natural
 from instances.errors import InputError
 from instances.machine.levels import Level, Levels
+from instances.machine.machine import Machine, Transfer
 from instances.network.workload import DIMS, RELEVANT, Layer
 
 
@@ -133,6 +134,34 @@ class NearStep:
     """By number: the first one of those that are alike."""
     box: Box
     nest: LevelNest
+
+
+def layer_of(layer: Layer, box: Box) -> Layer:
+    """A box as a layer of its own; of a window that is padding alone a row (column) is read."""
+    h = (box.rows - 1) * layer.stride_h + (box.high - 1) * layer.dilation_h + 1 - box.top - box.bottom
+    w = (box.columns - 1) * layer.stride_w + (box.wide - 1) * layer.dilation_w + 1 - box.left - box.right
+    if layer.broadcast or layer.kind == "correlation":
+        what = "a correlation" if layer.kind == "correlation" else "reads inputs that are broadcast"
+        raise InputError(f"layer {layer.name} {what}: networks on memories in levels have layers without")
+    return layer.model_copy(
+        update={
+            "b": box.batch, "g": box.groups, "m": box.filters, "n": box.channels, "r": box.rows, "c": box.columns,
+            "kh": box.high, "kw": box.wide, "pad_top": box.top, "pad_left": box.left, "h": max(1, h), "l": max(1, w),
+            "resident_in": (), "resident_out": 0, "resident_w": False, "copies": (), "cycles": 0,
+        }
+    )  # fmt: skip
+
+
+def near_machine(machine: Machine, sums: bool = False) -> Machine:
+    """The shared memory and what lies behind it as a machine of its own; of sums results have their bytes."""
+    assert machine.near is not None
+    bare = {name: type(machine).model_fields[name].default for name in ("ocm_bytes", "reserved_bytes", "byte_fj")}
+    return machine.model_copy(
+        update={
+            **bare, "problem": "levels", "levels": machine.near, "near": None, "transfer": Transfer(), "ocm_banks": 0,
+            "out_bytes": max(machine.out_bytes, machine.psum_bytes) if sums else machine.out_bytes,
+        }
+    )  # fmt: skip
 
 
 def source(nest: LevelNest, levels: Levels, stay: Stay) -> Level:

@@ -328,7 +328,8 @@ class Machine(Sparse):
             raise InputError(f"machine {self.name}: levels.queues is {self.levels.queues!r}; {said}")
         seen = shared.model_copy(update={"bytes": None, "reserved_bytes": 0, "buffers": 1, "passed": ()})
         fields = dict(self) | {
-            "problem": "fusion", "levels": None, "ocm_bytes": shared.bytes, "reserved_bytes": shared.reserved_bytes,
+            "problem": nested("network")[-1], "levels": None, "ocm_bytes": shared.bytes,
+            "reserved_bytes": shared.reserved_bytes,
             "transfer": Transfer(model="dma", call_ticks=first.call_ticks, byte_ticks=first.byte_ticks),
             "byte_fj": first.byte_fj, "near": Levels(queues=self.levels.queues, memories=(seen, *others)),
         }  # fmt: skip

@@ -17,6 +17,7 @@ from instances.network.buffers import BUFFERS_FORMAT, Buffers, load_buffers
 from instances.network.variants import VARIANTS_FORMAT, Variants, list_variants, load_variants
 from instances.network.workload import Layer
 from instances.problems import PROBLEMS as LINES
+from instances.problems import nested
 from solver.ask.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
 from solver.ask.progress import Progress, Silent
 from solver.ask.question import Question
@@ -266,7 +267,7 @@ def ask(
     loaded, own = _target(target, Sizes.of(symbols, shapes, values))
     real = pick_machine(own if machine is None else machine, set_fields)
     chosen = _problem(problem, real, loaded)
-    real = chosen.machine_of(real)
+    real = real.in_network if chosen.name in nested("network") else real
     try:
         objectives = chosen.objectives(objective, loaded)
         engine_name = chosen.engine(engine, objectives)

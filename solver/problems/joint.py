@@ -276,10 +276,6 @@ class SharedProblem(Problem):
         super().__init__(formulation)
         self.takes = frozenset({"profile"})
 
-    def machine_of(self, machine: Machine) -> Machine:
-        """Of memories in levels the second one is the shared memory, and what is nearer lies between it and the PEs."""
-        return machine.in_network
-
     def read(self, question: Question, pins: Pins) -> Sequence[FusionPart]:
         """The network, with times of its layers."""
         return self.formulation.read(question.network, question.machine, pins, None, question.profile)

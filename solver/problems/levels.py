@@ -105,8 +105,8 @@ class LevelsProblem(Problem):
                 *(column for aim in plan.objectives for column in self._aimed(plan, aim)),
                 *(self._column(plan, name) for name in shown),
                 *(_taken(rows, one.name, one.bytes or 1) for one in levels.memories[1:]),
-                Column("nest", [row.schedule.words if row.schedule else ABSENT for row in rows], "loops with their steps, and what stays where",
-                       words=True, spare=1),
+                Column("nest", [row.schedule.words if row.schedule else ABSENT for row in rows],
+                       "loops with their steps, and what stays where", words=True, spare=1),
             ]
         )  # fmt: skip
 

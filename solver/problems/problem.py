@@ -122,10 +122,6 @@ class Problem:
         self.takes = frozenset() if formulation.whole else frozenset({"layers"})
         self.types = PlanTypes(formulation.target, formulation.schedule, formulation.figures, self.shared_type)
 
-    def machine_of(self, machine: Machine) -> Machine:
-        """The machine as this problem sees it."""
-        return machine
-
     @property
     def engines(self) -> Mapping[str, Engine]:
         """The ways to decide, by name: engines of the formulation, and its heuristics."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from hwmodels.levels.near import layer_of, near_machine
 from hwmodels.levels.replay.walk import walk
-from hwmodels.levels.schedule import Box, LevelNest, NearStep
+from hwmodels.levels.schedule import Box, LevelNest, NearStep, layer_of, near_machine
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
