@@ -21,7 +21,9 @@ at; `least` counts no nest, so bounds hold for these, too, within a step.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +33,7 @@ from formulations.levels.quick import nests
 from hwmodels.levels.near import near_price, near_ticks
 from hwmodels.levels.price import levels_of
 from hwmodels.levels.replay.near import NearReplay
-from hwmodels.levels.schedule import Box, NearStep, layer_of, near_machine
+from hwmodels.levels.schedule import Box, LevelNest, NearStep, layer_of, near_machine
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
@@ -63,6 +65,7 @@ class Near:
         for t, layer in enumerate(layers):
             self._first.setdefault(_alike(layer), t)
         self.given = None if given is None else {(self._number(one.layer), one.box): one for one in given}
+        self._bytes: dict[tuple[int, Box, LevelNest], int] = {}
         self._steps: dict[tuple[int, Box], tuple[NearStep, int]] = {}
         self._machines = {sums: near_machine(machine, sums) for sums in (False, True)}
         if said := list(dict.fromkeys(self._refused())):
@@ -116,7 +119,7 @@ class Near:
     def _found(self, t: int, box: Box, most: int = 1) -> tuple[NearStep, int]:
         """The fastest of the nests that look best, which are followed."""
         layer, machine = self.layers[t], self._machines[box.sums]
-        some = [NearStep(t, box, nest) for nest in nests(layer_of(layer, box), machine, most)]
+        some = [NearStep(t, box, 1, nest) for nest in nests(layer_of(layer, box), machine, most)]
         found = [(one, near_ticks(layer, machine, one)) for one in some]
         return min(found, key=lambda one: one[1])
 
@@ -126,8 +129,19 @@ class Near:
         """The nests of the boxes of steps, each once: those of a plan, if it has any, or the fastest of some more."""
         if given:
             return given
-        keys = dict.fromkeys((self._number(t), box) for steps in runs for boxes in steps for t, box in boxes)
-        return tuple(min(self.step(*key), self._found(*key, most), key=lambda one: one[1])[0] for key in keys)
+        keys = Counter((self._number(t), box) for steps in runs for boxes in steps for t, box in boxes)
+        best = (min(self.step(*key), self._found(*key, most), key=lambda one: one[1])[0] for key in keys)
+        return tuple(replace(one, times=times) for one, times in zip(best, keys.values(), strict=True))
+
+    def bytes(self, nests: Iterable[NearStep]) -> int:
+        """What the steps of a plan move between the shared memory and the next one."""
+        total = 0
+        for one in nests:
+            key = one.layer, one.box, one.nest
+            if key not in self._bytes:
+                self._bytes[key] = near_price(self.layers[self._number(one.layer)], self.machine, one).bytes
+            total += self._bytes[key] * one.times
+        return total
 
     # ---- steps of groups ---------------------------------------------------------------------------------------------
 

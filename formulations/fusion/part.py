@@ -105,18 +105,9 @@ class FusionPart(Part[Runs]):
         """Plans by their time."""
         nests = self.tables.nests.arcs("proven")
         return Fastest(
-            self.groups,
-            self._nest_in,
-            nests,
-            self.laid,
-            self._about,
-            self.compulsory_ticks,
-            self._others,
-            Cuts(self).floor,
-            self._measures,
-            self.timelines.part,
-            self._resized,
-        )
+            self.groups, self._nest_in, nests, self.laid, self._about, self.compulsory_ticks, self._others,
+            Cuts(self).floor, self._measures, self.timelines.part, self._resized,
+        )  # fmt: skip
 
     @cached_property
     def rules(self) -> Rules:
@@ -231,7 +222,8 @@ class FusionPart(Part[Runs]):
             else:
                 mine = self._alone(first, self.layers.ran(first, run, before))
             figures[self.prices.name(first, last)], before = mine, run
-        measures, terms, counts = self._summed(figures)
+        through = self.groups.near.bytes(runs.near) if self.groups.near else 0
+        measures, terms, counts = self._summed(figures, through)
         return Priced(Measures(measures, lambda: self.laid(runs).ticks), terms, counts)
 
     def _alone(self, step: int, outcome: Outcome) -> dict[str, int]:
@@ -241,11 +233,13 @@ class FusionPart(Part[Runs]):
         return {**moved, "macs": macs, "ticks": ticks, **dict(_flat(asdict(outcome)))}
 
     def _summed(
-        self, figures: Mapping[str, Mapping[str, int]]
+        self, figures: Mapping[str, Mapping[str, int]], through: int
     ) -> tuple[dict[str, int], dict[str, dict[str, int]], dict[str, int]]:
-        """All measures with their terms, and every figure of every group by its name."""
+        """All measures with their terms, every figure by group; `through`: bytes behind the shared memory."""
         terms = self._terms({op: sum(mine.get(op, 0) for mine in figures.values()) for op in OPERANDS},
                             sum(mine["macs"] for mine in figures.values()))  # fmt: skip
+        if (near := self.groups.near) is not None:
+            terms["energy"][near.price.name] = through * near.price.byte_fj
         measures = {name: sum(each.values()) for name, each in terms.items()}
         counts = {f"{name}: {what}": number for name, mine in figures.items() for what, number in mine.items()}
         return measures, terms, counts
@@ -297,7 +291,8 @@ class FusionPart(Part[Runs]):
                 mine = self._alone(first, said.outcome)
                 said_of.append(layer_figures(self.net.layers[first], said.outcome))
             figures[self.prices.name(first, last)] = mine
-        measures, _, counts = self._summed(figures)
+        through = self.groups.near.referee.bytes(runs.near) if self.groups.near else 0
+        measures, _, counts = self._summed(figures, through)
         executed = sum(said.executed for said in walked.runs)
         try:
             seen = replay(self.laid(runs).timeline)

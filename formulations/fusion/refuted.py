@@ -37,6 +37,7 @@ def near_faults(
     """Yield what is wrong with nests of nearer memories; `boxes`: by run and step."""
     for run, steps in zip(runs, boxes, strict=False):
         yield from referee.faults(nests, run.name, run.macs, run.taken, steps)
+    yield from referee.counted(nests, (box for steps in boxes for some in steps for box in some))
 
 
 def too_many(peak: int, room: int) -> Iterator[str]:

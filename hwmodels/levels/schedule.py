@@ -133,6 +133,8 @@ class NearStep:
     layer: Natural
     """By number: the first one of those that are alike."""
     box: Box
+    times: PositiveInt
+    """How many steps make such a box, of all layers that are alike."""
     nest: LevelNest
 
 

@@ -285,6 +285,7 @@ class FusionProblem(SharedProblem):
         once = sum(layer.macs for layer in plan.network_data.layers)
         if once and macs != once:
             yield f"{ratio(macs, once)} times the MACs of every layer once"
+        yield from self.through(plan)
         yield from self.prefetched(plan)
         yield agreement(plan)
 

@@ -21,6 +21,7 @@ from formulations.pins import Pins, parse_pins
 from formulations.prefetch.stalls import stalls
 from formulations.tiling.tiling import read
 from hwmodels.joint.price import RunFigures, ran
+from hwmodels.levels.near import near_price
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.causes import terms_of
@@ -280,13 +281,20 @@ class SharedProblem(Problem):
         """The network, with times of its layers."""
         return self.formulation.read(question.network, question.machine, pins, None, question.profile)
 
+    def through(self, plan: Plan) -> Iterator[str]:
+        """What moves between the shared memory and nearer ones, where there are any."""
+        if plan.machine_data.near is None or plan.part.schedule is None:
+            return
+        layers, name = rows_of(plan)[0].found.layers, plan.machine_data.near.memories[0].name
+        each = (near_price(layers[one.layer], plan.machine_data, one).bytes * one.times for one in plan.schedule.near)
+        yield f"{name} {sum(each):,} bytes"
+
     def parts(self, question: Question) -> Sequence[FusionPart]:
         """The network; raises InputError unless its homes are settled."""
         parts = cast(Sequence[FusionPart], super().parts(question))
         check_homes(question.network, question.machine, question.objectives)
         if question.machine.near is not None and "energy" in question.objectives:
-            near = ", ".join(one.name for one in question.machine.near.memories[1:])
-            said = f"no energy of {near} is counted in networks: ask for time or bytes"
+            said = "on memories in levels the energy of networks is counted, not minimised: ask for time or bytes"
             raise InputError(f"machine {question.machine.name}: {said}")
         return parts
 
@@ -436,7 +444,7 @@ class JointProblem(SharedProblem):
 
     def said(self, plan: Plan) -> list[str]:
         """What is left to win, and replay."""
-        return [bytes_moved(plan), *self.prefetched(plan), agreement(plan)]
+        return [bytes_moved(plan), *self.through(plan), *self.prefetched(plan), agreement(plan)]
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of layers."""

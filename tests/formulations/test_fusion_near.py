@@ -50,7 +50,7 @@ def test_a_step_by_hand() -> None:
     layer, on = Layer.conv("x", channels=2, filters=2, size=(4, 1), kernel=(1, 1)), machine(l1=24)
     box = Box(1, 1, 2, 2, 4, 1, 1, 1, 0, 0, 0, 0)
     nest = LevelNest((Stay("W", "l1"), Cut("r", 2), Stay("IN", "l1"), Stay("OUT", "l1")))
-    step = NearStep(0, box, nest)
+    step = NearStep(0, box, 1, nest)
     took = near_price(layer, on, step)
     assert (took.ticks, took.bytes) == (37, 4 + 8 + 8)
     assert NearReplay([layer], on).ticks([step], [(0, box)]) == ([37], [])
@@ -58,7 +58,7 @@ def test_a_step_by_hand() -> None:
         near_price(layer, machine(l1=20), step)
     # half of the channels: 8 sums of 4 bytes come before (3 + 32 for one tile), and go as sums
     whole = LevelNest((Stay("W", "l1"), Stay("IN", "l1"), Stay("OUT", "l1")))
-    part = NearStep(0, replace(box, channels=1, sums=True), whole)
+    part = NearStep(0, replace(box, channels=1, sums=True), 1, whole)
     alone = (3 + 2) + (3 + 4) + 8 + (3 + 32)
     assert near_price(layer, machine(l1=200), part).ticks == alone + 35
     assert NearReplay([layer], machine(l1=200)).ticks([part], [(0, part.box)]) == ([alone + 35], [])
@@ -141,10 +141,15 @@ def test_windows_of_boxes_read_what_the_layer_reads() -> None:
                 assert box.top == max(0, -min(taps))
 
 
+#: Two layers of 4 channels on 8 x 8 pixels.
+NETWORK = chain(4, 4, 4, size=8)
+LAYERS = NETWORK.layers
+
+
 @pytest.fixture(scope="module")
 def planned() -> Plan:
     """Two layers of 4 channels on 8 x 8 pixels, where L1 holds a few rows."""
-    return solve(chain(4, 4, 4, size=8), machine(l1=900, l2=1200), problem="fusion")
+    return solve(NETWORK, machine(l1=900, l2=1200), problem="fusion")
 
 
 def test_a_plan_says_how_tiles_go_through_the_nearer_memory(planned: Plan, tmp_path: Path) -> None:
@@ -154,12 +159,14 @@ def test_a_plan_says_how_tiles_go_through_the_nearer_memory(planned: Plan, tmp_p
     path = tmp_path / "plan.json"
     planned.save(path)
     assert check(path).ok
+    through = sum(one.times * near_price(LAYERS[one.layer], planned.machine_data, one).bytes for one in runs.near)
+    assert planned.part.terms["energy"] == {"IN": 0, "W": 0, "OUT": 0, "PSUM": 0, "MAC": 0, "l2": 2 * through}
     assert "IN@l1" in show(planned, details=True)
     assert planned.measures["time"] >= planned.bounds["time"]
     assert planned.machine_data.near is not None
 
 
-@pytest.mark.parametrize("fault", ["missing", "larger", "faster", "strange", "small"])
+@pytest.mark.parametrize("fault", ["missing", "larger", "faster", "strange", "small", "seldom"])
 def test_a_plan_with_other_nests_is_refused(planned: Plan, tmp_path: Path, fault: str) -> None:
     """A nest that is missing, too large, of another box, of a layer that there is not, or in a smaller memory."""
     data = json.loads(planned.file_text(tmp_path / "x.json"))
@@ -171,6 +178,8 @@ def test_a_plan_with_other_nests_is_refused(planned: Plan, tmp_path: Path, fault
         data["machine_data"]["near"]["memories"][1]["bytes"] = 60
     elif fault == "faster":
         near[0]["box"]["rows"] += 1
+    elif fault == "seldom":
+        near[0]["times"] += 1
     elif fault == "strange":
         near[0]["layer"] = 7
     else:
@@ -189,7 +198,7 @@ def test_without_a_nearer_memory_plans_are_as_before() -> None:
     memories = {"memories": [{"name": "l2"}, {"name": "l1", "bytes": 10**6}], "queues": "each"}
     alone = machine(l2=1200).model_copy(update={"near": None})
     free = Machine.model_validate(dict(alone) | {"near": memories})
-    one, two = (solve(chain(4, 4, 4, size=8), on, problem="fusion", pins="turns=no") for on in (alone, free))
+    one, two = (solve(NETWORK, on, problem="fusion", pins="turns=no") for on in (alone, free))
     assert "near" not in json.loads(one.file_text("x.json"))["parts"][0]["schedule"]
     assert one.measures["time"] == two.measures["time"]
     assert one.bounds["time"] == two.bounds["time"]
@@ -197,14 +206,14 @@ def test_without_a_nearer_memory_plans_are_as_before() -> None:
 
 def test_what_is_refused_is_said_at_once() -> None:
     """Machines whose levels networks cannot have, and layers that fit nowhere."""
-    net = chain(4, 4, 4, size=8)
+    net = NETWORK
     with pytest.raises(InputError, match=r"not even the smallest tiles of c0 fit in l1 \(20 bytes\)"):
         FusionPart(net, machine(l1=20), Pins(()))
     with pytest.raises(InputError, match=r"levels\.queues is 'serial'; .* 'each' is accepted"):
         solve(net, "dram_l2_l1", problem="fusion")
     with pytest.raises(InputError, match="networks need spad to hold all operands"):
         solve(net, "gemmini_levels", problem="fusion")
-    with pytest.raises(InputError, match="no energy of l1 is counted in networks"):
+    with pytest.raises(InputError, match="counted, not minimised: ask for time or bytes"):
         solve(net, machine(l1=900), problem="fusion", objective="energy")
     with pytest.raises(InputError, match="turns"):
         solve(net, machine(l1=900), problem="fusion", pins="turns=any")
@@ -213,7 +222,7 @@ def test_what_is_refused_is_said_at_once() -> None:
 @pytest.mark.parametrize("objective", ["bytes", "bytes,time"])
 def test_the_fewest_bytes_are_those_of_one_level(objective: str) -> None:
     """Nearer memories change no byte of DRAM."""
-    net, on = chain(4, 4, 4, size=8), machine(l1=900, l2=700)
+    net, on = NETWORK, machine(l1=900, l2=700)
     plan = solve(net, on, problem="fusion", objective=objective)
     alone = solve(net, on.model_copy(update={"near": None}), problem="fusion", objective="bytes", pins="turns=no")
     assert plan.measures["bytes"] == alone.measures["bytes"] == alone.bounds["bytes"]

@@ -6,6 +6,7 @@ Where a box adds up a part of what results need, the sums come before, tile by t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from hwmodels.levels.replay.walk import walk
@@ -20,7 +21,7 @@ class NearReplay:
 
     def __init__(self, layers: Sequence[Layer], machine: Machine) -> None:
         self.layers, self.machine = layers, machine
-        self._seen: dict[NearStep, tuple[int, tuple[str, ...]]] = {}
+        self._seen: dict[tuple[int, Box, LevelNest], tuple[int, int, tuple[str, ...]]] = {}
 
     def faults(
         self, nests: Sequence[NearStep], name: str, macs: int, taken: Sequence[int],
@@ -52,28 +53,51 @@ class NearReplay:
                 taken.append(0)
                 faults[f"near: no nest for a box that a step of layer {self.layers[t].name} makes"] = None
                 continue
-            one = nests[first, box]
-            if one not in self._seen:
-                self._seen[one] = self._walked(one)
-            taken.append(self._seen[one][0])
-            faults |= dict.fromkeys(self._seen[one][1])
+            ticks, _, said = self._of(nests[first, box])
+            taken.append(ticks)
+            faults |= dict.fromkeys(said)
         return taken, list(faults)
 
-    def _walked(self, one: NearStep) -> tuple[int, tuple[str, ...]]:
+    def bytes(self, steps: Sequence[NearStep]) -> int:
+        """What all steps move between the shared memory and the next one."""
+        return sum(self._of(one)[1] * one.times for one in steps)
+
+    def counted(self, steps: Sequence[NearStep], boxes: Iterable[tuple[int, Box]]) -> Iterator[str]:
+        """Yield the nests that are said for more steps than make their box, or for fewer."""
+        made, alike = Counter(boxes), {t: self._first(t) for t in range(len(self.layers))}
+        each = Counter[tuple[int, Box]]()
+        for (t, box), number in made.items():
+            each[alike[t], box] += number
+        for one in steps:
+            number = each[alike[one.layer], one.box] if one.layer in alike else 0
+            if number != one.times:
+                yield f"near: a nest of layer {one.layer} is said for {one.times:,} steps, {number:,} make its box"
+
+    def _first(self, t: int) -> int:
+        return next(s for s in range(t + 1) if _alike(self.layers[s], self.layers[t]))
+
+    def _of(self, one: NearStep) -> tuple[int, int, tuple[str, ...]]:
+        key = one.layer, one.box, one.nest
+        if key not in self._seen:
+            self._seen[key] = self._walked(one) if one.layer < len(self.layers) else (0, 0, ())
+        return self._seen[key]
+
+    def _walked(self, one: NearStep) -> tuple[int, int, tuple[str, ...]]:
+        """Ticks, bytes, and what is wrong."""
         layer, machine = layer_of(self.layers[one.layer], one.box), near_machine(self.machine, one.box.sums)
         assert machine.levels is not None
         try:
             one.nest.validate_for(layer, machine.levels)
         except InputError as error:
-            return 0, (f"near: layer {layer.name}: {error}",)
+            return 0, 0, (f"near: layer {layer.name}: {error}",)
         seen = walk(layer, machine, one.nest)
         faults = tuple(f"near: layer {layer.name}: {fault}" for fault in seen.faults)
-        if not one.box.sums:
-            return seen.time, faults
         price = machine.levels.memories[0]
-        results = layer.b * layer.g * layer.m * layer.r * layer.c
-        moved = _visits(one.nest, layer) * price.call_ticks + results * machine.psum_bytes * price.byte_ticks
-        return seen.time + moved, faults
+        if not one.box.sums:
+            return seen.time, seen.bytes[price.name], faults
+        sums = layer.b * layer.g * layer.m * layer.r * layer.c * machine.psum_bytes
+        ticks = _visits(one.nest, layer) * price.call_ticks + sums * price.byte_ticks
+        return seen.time + ticks, seen.bytes[price.name] + sums, faults
 
     def macs(self, t: int, box: Box) -> int:
         """Products of a box, as its layer counts them."""
