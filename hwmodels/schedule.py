@@ -34,7 +34,7 @@ from pydantic import (
     PositiveInt,
     SerializerFunctionWrapHandler,
     Tag,
-    WrapSerializer,
+    model_serializer,
 )
 from pydantic_core import CoreSchema, core_schema
 
@@ -481,6 +481,14 @@ class NetworkRun(Generic[R]):
     near: tuple[NearStep, ...] = ()
     """On machines with memories nearer than the shared one: how the steps bring their tiles there, box by box."""
 
+    @model_serializer(mode="wrap")
+    def _without_near(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Nests of nearer memories are written where there are any."""
+        made: dict[str, Any] = write(self)
+        if not self.near:
+            made.pop("near", None)
+        return made
+
     def __iter__(self) -> Iterator[R]:
         return iter(self.runs)
 
@@ -496,18 +504,9 @@ def _with_queue(said: Any) -> Any:
     return NetworkRun(said) if isinstance(said, tuple) else said
 
 
-def _without_near(said: Any, write: SerializerFunctionWrapHandler) -> Any:
-    """Nests of nearer memories are written where there are any."""
-    made = write(said)
-    if isinstance(made, dict) and not made.get("near"):
-        made.pop("near", None)
-    return made
-
-
 #: A schedule of layers by themselves, and one of these and groups, as plan files have it.
-_FILED = AfterValidator(_with_queue), WrapSerializer(_without_near)
-LayersSchedule = Annotated[NetworkRun[LayerRun] | tuple[LayerRun, ...], *_FILED]
-NetworkSchedule = Annotated[NetworkRun[Run] | tuple[Run, ...], *_FILED]
+LayersSchedule = Annotated[NetworkRun[LayerRun] | tuple[LayerRun, ...], AfterValidator(_with_queue)]
+NetworkSchedule = Annotated[NetworkRun[Run] | tuple[Run, ...], AfterValidator(_with_queue)]
 
 
 @dataclass(frozen=True)
