@@ -22,7 +22,8 @@ Turns
         K * bytes of an element * strides in between and of q > channels of q * (bytes of a sum - bytes of an element)
 
     Where q, too, makes each channel from that one (pooling, a depthwise convolution) there are no sums: room for its
-    piece is reserved when the first block begins. Objective time alone looks at such turns (`passing_of`).
+    piece is reserved when the first block begins. It may join the map with others from outside, element by element:
+    these are loaded before the first block. Objective time alone looks at such turns (`passing_of`).
 
 Which layers take turns is decided by the least peak: let peak_t be that of layer t by itself, peak_pq that of turns;
     best_t = min of  max(best_(t-1), peak_t),  max(best_(p-1), peak_pt) over turns p..t
@@ -75,7 +76,7 @@ def passing_of(group: Group) -> tuple[Turns, ...]:
     layers = group.net.layers
     return tuple(
         (t, t + 1) for t in group.layers[:-1]
-        if _alone(group, t) and 1 in (layers[t].g, layers[t].m)
+        if (_alone(group, t) or _joined(group, t)) and 1 in (layers[t].g, layers[t].m)
         and (layers[t + 1].g, layers[t + 1].m, layers[t + 1].n) == (channels_of(layers[t]), 1, 1) != (1, 1, 1)
     )  # fmt: skip
 
@@ -88,9 +89,22 @@ def channels_of(layer: Layer) -> int:
 def _alone(group: Group, t: int) -> bool:
     """Whether the map of a layer is for the next one alone, which reads nothing else."""
     net = group.net
+    return _private(group, t) and net.reads[t + 1] == (net.writes[t],)
+
+
+def _joined(group: Group, t: int) -> bool:
+    """Whether the next layer alone reads it, and joins it element by element with maps from outside."""
+    net, layer = group.net, group.net.layers[t + 1]
+    reads, made = net.reads[t + 1], {net.writes[u] for u in group.layers}
+    once = reads.count(net.writes[t]) == 1 and made.intersection(reads) == {net.writes[t]}
+    return _private(group, t) and once and layer.kind == "eltwise" and not layer.broadcast
+
+
+def _private(group: Group, t: int) -> bool:
+    """Whether a layer makes all of a map, which the next one alone reads."""
+    net = group.net
     store = net.stores[net.writes[t]]
-    mine = store.readers == (t + 1,) and len(store.parts) == 1 and not (store.results or store.dram)
-    return mine and net.reads[t + 1] == (net.writes[t],)
+    return store.readers == (t + 1,) and len(store.parts) == 1 and not (store.results or store.dram)
 
 
 def _firsts(group: Group, last: int) -> Iterator[int]:
@@ -217,7 +231,7 @@ class Memory:
 
     def _plain(self, t: int) -> tuple[Floats, Floats]:
         """Bytes of a pixel of every stream in every state while a layer runs, (streams, states); no sums."""
-        own = self._alone[t - self.group.first]
+        own = self._alone[t - self.group.first].copy()
         return own, np.zeros_like(own)
 
     @cached_property
@@ -235,9 +249,12 @@ class Memory:
         """The same for the first and the last block of turns, with the sums (what is made of the last map)."""
         group, layer = self.group, self.group.net.layers[blocks.last]
         own, sums = self._plain(blocks.first)
+        for k, stream in enumerate(group.streams):
+            if stream.outside and blocks.first < stream.maker <= blocks.last:  # there before the first block
+                own[k] = 0
+                own[k, MADE] = stream.pixel
         result, channels = blocks.last - group.first, channels_of(group.net.layers[blocks.first])
         if layer.g > 1:  # it adds nothing up: its piece is there from the first block on
-            own = own.copy()
             own[result, BEFORE], own[result, MADE] = 0, group.streams[result].pixel
         else:
             sums[result, MADE] = layer.b * layer.m * group.net.sum_bytes

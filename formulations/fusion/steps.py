@@ -438,7 +438,7 @@ class GroupSteps:
         for k, stream in enumerate(self.group.streams):
             if stream.outside:
                 rows, columns = self.time.spans(k)
-                reader = stream.maker - self.group.first
+                reader = int(self.runs[stream.maker - self.group.first])
                 due = np.minimum(self.starts[:, :, reader], (self.first[1:] - 1)[self.way][:, None])
                 made.append(self._pieces(k, rows, columns, due))
         return _concatenated(made)

@@ -1,5 +1,7 @@
 """Two layers of a tiny network that take turns, the second of which makes each channel from one of the first.
 
+It may be a sum with maps from outside, which are there as a whole before the first block.
+
 A step is a block of c of K channels: both layers compute them, the weights of these channels are loaded for it. In all
 blocks of a visit as much room is taken as in the fullest one: while block i is on, c channels of the map between have
 the rows that are made of it, i c those that are left behind the second layer, and the others those of the visit before.
@@ -35,8 +37,11 @@ def passing(case: Tiny, first: int, last: int) -> bool:
     if last != first + 1:
         return False
     made, reads = case.made[first], case.made[last]
-    alone = case.readers[last] == [last] and reads.reads == (last,)
-    return alone and bool(made.filters) and made.made[0] > 1 and reads.kind in ("deep", "pool", "global")
+    if case.readers[last] != [last] or not made.filters or made.made[0] == 1:
+        return False
+    if reads.kind == "add":
+        return reads.reads.count(last) == 1
+    return reads.reads == (last,) and reads.kind in ("deep", "pool", "global")
 
 
 def blocks_of(channels: int) -> Iterator[int]:
@@ -54,7 +59,7 @@ def turns(strips: Strips, channels: int, maps: Iterable[int]) -> list[Turn]:
         rows = tuple(one.ends[v] - one.ends[v - 1] for one in (between, result))
         if not any(rows):
             continue
-        held = sum(_bytes(strips, one, v, first) for one in outside if one.store not in maps)
+        held = sum(_bytes(strips, one, v, max(first, one.maker)) for one in outside if one.store not in maps)
         held += _bytes(strips, result, v, last) if result.store not in maps else 0
         before, made, after = (strips._held(between, v, t) for t in (first - 1, first, last + 1))
         taken = [

@@ -198,7 +198,8 @@ def _turns(found: Stores, run: FusedRun) -> Iterator[str]:
             store = found.stores[found.writes[t - 1]]
             apart = store.results or store.dram or found.writes[t - 1] in run.residents
             alone = (t,) == store.readers and [t - 1] == [p for p, _ in store.parts]
-            if apart or not alone or found.reads[t] != (found.writes[t - 1],):
+            joins = t == blocks.last and _joins(found, run, t)
+            if apart or not alone or not (joins or found.reads[t] == (found.writes[t - 1],)):
                 yield f"{found.layers[t].name} takes turns with {found.layers[t - 1].name}: its map is not for it alone"
         if 1 not in (first.g, first.m) or any((x.g, x.m, x.n) != (count, 1, 1) for x in middle):
             yield f"{first.name} to {last.name} take turns: their maps do not go through them channel by channel"
@@ -208,6 +209,13 @@ def _turns(found: Stores, run: FusedRun) -> Iterator[str]:
             yield f"{first.name} takes turns for {blocks.channels} of {count} channels: a divisor, not all"
         elif (turns := _visits(run) * (blocks.last - blocks.first) * count // blocks.channels) > MAX_MOMENTS:
             yield f"{turns:,} turns of {first.name} to {last.name} are too many to walk"
+
+
+def _joins(found: Stores, run: FusedRun, t: int) -> bool:
+    """Whether a layer joins the map of the one before with others that no layer of the group makes."""
+    mine, layer = {found.writes[u] for u in range(run.first, run.last + 1)}, found.layers[t]
+    within = [s for s in found.reads[t] if s in mine]
+    return layer.kind == "eltwise" and not any(layer.patterns) and within == [found.writes[t - 1]]
 
 
 def _sampled(found: Stores, run: FusedRun) -> Iterator[str]:
