@@ -27,8 +27,8 @@ _PS = 10**12
 _ELEMENTS = frozenset(("in_bytes", "w_bytes", "out_bytes", "psum_bytes", "bias_bytes"))
 #: How many of something: one of the numbers in their source, or two of them together.
 _COUNTS = frozenset((
-    "ocm_banks", "banks.count", "compute.rows", "compute.cols", "compute.pixels", "compute.macs_per_cycle", "mesh.rows",
-    "mesh.cols",
+    "ocm_banks", "channel_block", "banks.count", "compute.rows", "compute.cols", "compute.pixels", "mesh.rows",
+    "mesh.cols", "compute.macs_per_cycle",
 ))  # fmt: skip
 #: Times that something takes once.
 _STARTS = frozenset(("call_ticks", "layer_ticks", "burst_ticks"))

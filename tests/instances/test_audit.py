@@ -160,7 +160,7 @@ def test_a_unit_that_is_a_thousandfold_is_told(name: str) -> None:
         ("tick_ps",),
         *((key,) for key in data if key.endswith("_bytes") and data[key] and key != "reserved_bytes"),
     ]
-    places += [("transfer", "byte_ticks")] if data.get("transfer") else []
+    places += [("transfer", "byte_ticks")] if data.get("transfer", {}).get("byte_ticks") else []
     places += [("compute", "cycle_ticks")] if data["compute"]["cycle_ticks"] else []
     places += [("off_chip", k, "bytes") for k, one in enumerate(data.get("off_chip", ())) if one["bytes"]]
     places += [("off_chip", k, "transfer", "byte_ticks") for k in range(len(data.get("off_chip", ())))]
