@@ -1,7 +1,8 @@
 """The referee of maps in whole blocks: whether what a plan is of has the channels that its machine stores.
 
 It shares nothing with what rounds them (`instances.network.blocks`): it looks at the shapes of all maps, and at what
-is tied to a map that is no whole blocks: something there has to read or make channels that have none.
+is tied to a map that is no whole blocks: something there has to read or make channels that have none, or adds up maps
+that have their zeros in other places.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def broken_blocks(network: Network, block: int) -> Iterator[str]:
     for tied in nx.connected_components(ties):
         broken = [network.operator(name) for name in sorted(tied) if _channels(network.operator(name)) % block]
         readers = [operator for operator in network.operators if tied & {operator.name, *operator.inputs}]
-        if broken and not any(_forbids(operator, network, block) for operator in readers):
+        made = [network.operator(name) for name in tied]
+        sums = any(operator.op == "eltwise" and len(operator.inputs) > 1 for operator in made)
+        parts = any(operator.op == "concat" or _multiplies(operator) for operator in made)
+        forbidden = (sums and parts) or any(_forbids(operator, network, block) for operator in readers)
+        if broken and not forbidden:
             for operator in broken:
                 if operator.op != "input" or _channels(operator) > 1:
                     yield f"map {operator.name} has {_channels(operator)} channels, no whole blocks of {block}"
@@ -43,6 +48,12 @@ def _groups(operator: Operator, network: Network) -> int:
     """Channels of a group of a convolution; 0 if it has one group."""
     groups = getattr(operator, "groups", 1)
     return network.operator(operator.inputs[0]).shape[1] // groups if groups > 1 else 0
+
+
+def _multiplies(operator: Operator) -> bool:
+    """Whether a convolution has several filters for a group of channels."""
+    groups = getattr(operator, "groups", 1)
+    return groups > 1 and _channels(operator) > groups
 
 
 def _forbids(operator: Operator, network: Network, block: int) -> bool:

@@ -5,8 +5,9 @@ room, bytes and MACs as others, and so do the weights over them. NHCWB16 of Etho
 8 or 32 bytes. The channels are the second axis of maps with rows and columns, the last one of matrices.
 
 Not all maps can be: an image (a map from outside with fewer channels than a block) is read as it is, two maps that are
-multiplied have no channels, groups of channels may end inside a block, and moves of channels (slices, shuffles,
-transposes) may begin there. Such maps stay as they are (where all have whole blocks anyway, that is no difference), and
+multiplied have no channels, groups of channels may end inside a block, moves of channels (slices, shuffles,
+transposes) may begin there, and maps that are added up may have their zeros in other places (what is joined of parts
+has them behind each part). Such maps stay as they are (where all have whole blocks anyway, that is no difference), and
 with them all that are tied to them: a pool, a sum, a concatenation and a depthwise convolution read and make the same
 channels. Layers by themselves follow the same rule: their input is from outside.
 """
@@ -17,7 +18,18 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from instances.network.network import Network
-from instances.network.operators import Conv, Correlation, Input, MatMul, Opaque, Operator, Reshape, Shape
+from instances.network.operators import (
+    Concat,
+    Conv,
+    Correlation,
+    Eltwise,
+    Input,
+    MatMul,
+    Opaque,
+    Operator,
+    Reshape,
+    Shape,
+)
 from instances.network.workload import Layer
 
 
@@ -104,7 +116,34 @@ def _plain(network: Network, block: int) -> set[str]:
         for name in operator.inputs if _ties(operator, network) else ():
             tied[root(name)] = root(operator.name)
     apart = {root(name) for operator in network.operators for name in _apart(operator, network, block)}
-    return {name for name in tied if root(name) in apart}
+    while True:
+        plain = {name for name in tied if root(name) in apart}
+        more = {root(name) for name in _unlike(network, plain, block)}
+        if more <= apart:
+            return plain
+        apart |= more
+
+
+def _unlike(network: Network, plain: set[str], block: int) -> Iterator[str]:
+    """The operators whose maps would have other channels than each other: sums, and what is joined elsewhere."""
+    channels = dict[str, int]()
+    for operator in network.operators:
+        read = [channels[name] for name in operator.inputs]
+        mine = operator.shape[_axis(operator.shape)] if operator.shape else 1
+        joins = isinstance(operator, Concat) and operator.axis == _axis(operator.shape)
+        if isinstance(operator, Eltwise | Concat) and not joins:
+            if len({number for number in read if number > 1}) > 1:
+                yield operator.name
+            channels[operator.name] = max(read)
+        elif operator.name in plain or (isinstance(operator, Input) and mine == 1):
+            channels[operator.name] = mine
+        elif joins:
+            channels[operator.name] = sum(read)
+        elif _ties(operator, network):
+            before = network.operator(operator.inputs[0]).shape
+            channels[operator.name] = read[0] * mine // before[_axis(before)]
+        else:
+            channels[operator.name] = rounded(mine, block)
 
 
 def _depthwise(operator: Operator, network: Network) -> bool:

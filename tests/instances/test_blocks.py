@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from functools import partial
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from instances.network.workload import Layer
 from instances.zoo.builder import Builder
 from solver import check, solve
 from solver.uses.mappings.price import price
+from tests.effort import tries
 
 #: Without prices: bytes alone count, and there is room for all.
 ROOMY = Machine(
@@ -190,3 +193,81 @@ def test_mappings_are_of_layers_as_they_are() -> None:
     layer = Layer.conv("x", channels=5, filters=8, size=(3, 3))
     with pytest.raises(InputError, match="machine roomy: has channels in blocks of 4; mappings are of layers as"):
         price(layer, ROOMY, "IN W OUT")
+
+
+def drawn(rng: random.Random) -> Network:
+    """A network of a few operators of all kinds that read and make channels."""
+    net = Builder("x", "x")
+    maps = [net.input(1, rng.randint(1, 9), 4, 4, name=f"in{k}") for k in range(rng.randint(1, 2))]
+    for k in range(rng.randint(2, 9)):
+        x, name = rng.choice(maps), f"o{k}"
+        channels, filters = net.shape(x)[1], rng.randint(1, 9)
+        alike = [y for y in maps if net.shape(y) == net.shape(x)]
+        kind = rng.choice(
+            ("conv", "conv", "depthwise", "multiplied", "grouped", "pool", "sum", "concat", "slice", "copy")
+        )
+        groups = {"depthwise": channels, "multiplied": channels, "grouped": 2}.get(kind, 1)
+        if kind == "grouped" and channels % 2:
+            continue
+        if kind in ("conv", "depthwise", "multiplied", "grouped"):
+            made = {"depthwise": channels, "multiplied": 2 * channels, "grouped": 2 * filters}.get(kind, filters)
+            maps.append(net.conv(x, name, made, 1, groups=groups))
+        elif kind == "pool":
+            maps.append(net.pool(x, name, "max", 1))
+        elif kind == "sum":
+            maps.append(net.eltwise("add", (x, rng.choice(alike)), name))
+        elif kind == "concat":
+            maps.append(net.concat((x, rng.choice(maps)), name))
+        elif kind == "slice":
+            maps.append(net.reshape(x, name, (1, rng.randint(1, channels), 4, 4), "slice"))
+        else:
+            maps.append(net.reshape(x, name, net.shape(x), "identity"))
+    return net.build()
+
+
+def by_hand(network: Network, block: int) -> dict[str, int]:
+    """Channels of every map, by going over the operators until nothing changes: no ties, no parts."""
+    plain, before = set[str](), set[str]({""})
+    of = {operator.name: operator for operator in network.operators}
+
+    def through(operator: Any) -> bool:
+        if operator.op == "conv":
+            return bool(operator.groups == of[operator.inputs[0]].shape[1] > 1)
+        return operator.op != "input"
+
+    found = dict[str, int]()
+    while plain != before:
+        before = set(plain)
+        for operator in network.operators:
+            around = {operator.name, *operator.inputs}
+            groups = getattr(operator, "groups", 1)
+            sliced = operator.op == "reshape" and operator.shape != of[operator.inputs[0]].shape
+            if operator.op == "input" and operator.shape[1] < block:
+                plain.add(operator.name)
+            if groups > 1 and of[operator.inputs[0]].shape[1] != groups:
+                plain |= around
+            if sliced or (through(operator) and around & plain):
+                plain |= around
+        for operator in network.operators:
+            whole = -(-operator.shape[1] // block) * block
+            read = [found[name] for name in operator.inputs]
+            found[operator.name] = operator.shape[1] if operator.name in plain else whole
+            if operator.name not in plain and operator.op == "concat":
+                found[operator.name] = sum(read)
+            elif operator.name not in plain and through(operator):
+                share = operator.shape[1] // of[operator.inputs[0]].shape[1]  # filters of a channel
+                found[operator.name] = max(read) * share
+            if operator.op == "eltwise" and len(set(read)) > 1 and plain == before:  # zeros in other places
+                plain.add(operator.name)
+                break
+    return found
+
+
+def test_random_networks() -> None:
+    """What is in blocks, by ties of maps and by hand."""
+    rng, several = random.Random(5), set[bool]()
+    for _ in range(tries(300, 5000)):
+        network, block = drawn(rng), rng.choice((2, 3, 4, 8))
+        assert channels(network, block) == by_hand(network, block), network.model_dump_json()
+        several |= {channels(network, block)[o.name] != o.shape[1] for o in network.operators}
+    assert several == {True, False}
