@@ -176,6 +176,16 @@ def test_a_joined_map_that_is_moved_has_none() -> None:
     assert {name: found[name] for name in ("a", "b", "both", "part")} == {"a": 12, "b": 4, "both": 16, "part": 8}
 
 
+def test_sums_of_maps_with_their_zeros_in_other_places_have_none() -> None:
+    """5 and 3 channels would be joined to 12, where 8 made whole stay 8; what reads the sum makes whole blocks."""
+    net = Builder("x", "x")
+    x = net.input(1, 4, 4, 4)
+    joined = net.concat((net.conv(x, "a", 5, 1), net.conv(x, "b", 3, 1)), "both")
+    net.conv(net.eltwise("add", (joined, net.conv(x, "c", 8, 1)), "sum"), "d", 5, 1)
+    found = channels(net.build(), 4)
+    assert [found[name] for name in ("a", "b", "both", "c", "sum", "d")] == [5, 3, 8, 8, 8, 8]
+
+
 @pytest.mark.slow(9)
 @pytest.mark.parametrize("name", list_networks())
 def test_bundled_networks(name: str) -> None:
