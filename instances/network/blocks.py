@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
+from typing import TypeVar, cast
 
 from instances.network.network import Network
 from instances.network.operators import (
@@ -32,12 +33,14 @@ from instances.network.operators import (
 )
 from instances.network.workload import Layer
 
+T = TypeVar("T")
 
-def in_blocks(target: object, block: int) -> object:
+
+def in_blocks(target: T, block: int) -> T:
     """Return a network or a layer with its channels in whole blocks; other targets as they are."""
     if block > 1 and isinstance(target, Layer):
-        return _layer(target, block)
-    return _network(target, block) if block > 1 and isinstance(target, Network) else target
+        return cast(T, _layer(target, block))
+    return cast(T, _network(target, block)) if block > 1 and isinstance(target, Network) else target
 
 
 def rounded(channels: int, block: int) -> int:

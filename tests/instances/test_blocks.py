@@ -50,7 +50,6 @@ def test_maps_are_stored_as_nc1hwc0_does(channels: int, block: int) -> None:
     net.fc(net.flatten(net.global_avg(z, "mean")), "out", 10)
     plain = net.build()
     made = in_blocks(plain, block)
-    assert isinstance(made, Network)
     for before, after in zip(plain.operators, made.operators, strict=True):
         if before.name in ("both", "mean") or len(before.shape) == 2:
             continue  # of two maps, each in blocks of its own
@@ -101,7 +100,6 @@ def test_every_problem_plans_what_its_shapes_say(problem: str) -> None:
     net.conv(net.conv(net.input(1, 3, 4, 4), "a", 5, 1, batch_norm=False), "b", 6, 1, batch_norm=False)
     plain, objective = net.build(), "dram" if problem == "mesh" else "bytes"
     whole = in_blocks(plain, 8)
-    assert isinstance(whole, Network)
     asked = partial(solve, machine=machine, problem=problem, objective=objective, jobs=1)
     plan = asked(plain, settings=["channel_block=8"])
     assert plan.measures == asked(whole).measures
@@ -121,7 +119,6 @@ def test_a_plan_of_other_channels_is_refused() -> None:
 def channels(network: Network, block: int) -> dict[str, int]:
     """Of the network in blocks the channels of every map."""
     made = in_blocks(network, block)
-    assert isinstance(made, Network)
     assert not [*broken_blocks(made, block)]
     return {operator.name: operator.shape[1] for operator in made.operators}
 
@@ -130,7 +127,6 @@ def test_products_of_maps_have_no_blocks_and_what_is_tied_to_them() -> None:
     """BERT's heads are multiplied; what its feed-forward layers make between each other is in blocks."""
     found, before = channels(load_network("bert_base_encoder"), 5000), load_network("bert_base_encoder")
     made = in_blocks(before, 5000)
-    assert isinstance(made, Network)
     assert made.operator("layer0.query").shape == before.operator("layer0.query").shape
     assert made.macs > before.macs
     assert found
@@ -193,7 +189,6 @@ def test_bundled_networks(name: str) -> None:
     network = load_network(name)
     for block in (8, 16, 32):
         made = in_blocks(network, block)
-        assert isinstance(made, Network)
         assert not [*broken_blocks(made, block)]
         assert in_blocks(made, block) == made
         assert made.macs >= network.macs
