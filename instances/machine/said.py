@@ -42,9 +42,10 @@ _CYCLES = re.compile(rf"{_N}\s*(?:cycles|clocks|of set-up)\b")
 _ENERGY = re.compile(rf"{_N}\s*([fpn])J\b(?:\s+(?:a|per)\s+(bit)\b)?")
 _WHOLE = re.compile(r"(?<![\w.])(\d[\d,]*)(?![\d.])")
 _RANGE = re.compile(r"(\d+) to (\d+)\b")
-#: What is no number of the machine: settings that could be, and where in a document.
+#: What is no number of the machine: settings that could be, where in a document, and years.
 _APART = re.compile(
-    r"--set\s+\S+[^;]*|\b(?:[Ss]ections?|[Cc]hapter|[Pp]art|Table|Fig\.?|Eq\.?|Listing|[Vv]ersion)\s+[\w.-]+"
+    r"--set\s+\S+[^;]*|\b(?:[Ss]ections?|[Cc]hapter|[Pp]art|Table|Fig\.?|Eq\.?|Listing|[Vv]ersion|[Rr]ev(?:ision)?\.?)"
+    r"\s+[\w.-]+|[,(]?\s*\b(?:19|20)\d\d\b(?=[,):]|$)"
 )
 _SECONDS = {"ps": 1, "ns": 1000, "us": 10**6}
 

@@ -117,9 +117,11 @@ def test_memories_in_levels_fall_from_far_to_near() -> None:
     assert "levels.memories.l1.bytes: 131,072 bytes, larger than l2, which is farther out" in faults(machine)
 
 
-def test_accumulators_may_be_larger_than_what_holds_no_sums() -> None:
+@pytest.mark.parametrize("operands", [["IN", "W"], ["IN", "W", "OUT"]])
+def test_accumulators_may_be_larger_than_one_memory_before(operands: list[str]) -> None:
+    """Whether it holds sums or is passed by them: L2 is larger than both."""
     memories = [*LEVELS["levels"]["memories"], {"name": "acc", "bytes": 4096, "operands": ["OUT"]}]
-    memories[2] = memories[2] | {"operands": ["IN", "W"]}
+    memories[2] = memories[2] | {"operands": operands}
     sources = LEVELS["sources"] | {"levels.memories.acc.bytes": "assumed: 4 KiB"}
     assert not faults(Machine.model_validate(LEVELS | {"levels": {"memories": memories}, "sources": sources}))
 
@@ -145,6 +147,8 @@ def test_accumulators_may_be_larger_than_what_holds_no_sums() -> None:
         ("550 cycles of the call and 370 of set-up", "cycles", {550, 370}),
         ("20 pJ a bit, 0.2 pJ per MAC", "energies", {160000, 200}),
         ("section 36, Table 4: two of AXISRAM3 to 6", "times", {2, 4, 6}),
+        ("Chen et al., JSSC 52(1), 2017: a mesh of 2048 MACs", "macs", {2048}),
+        ("a paper of 2017, revision 3: 12 x 14", "times", {12, 14}),
         ("--set psum_bytes=4 for 32 bits", "widths", set()),
     ],
 )
