@@ -20,7 +20,7 @@ _SHARED = "ocm_bytes reserved_bytes"
 _BUFFERS = "in_buffer_bytes w_buffer_bytes out_buffer_bytes"
 _NESTS = f"""
     {_ELEMENTS} {_ENERGY} {_TIME} {_SHARED}
-    bias_bytes in_layout w_layout out_layout im2col_rows buffering sliding
+    bias_bytes channel_block in_layout w_layout out_layout im2col_rows buffering sliding
     line snake overlap tles tlts dram layer_ticks reading edge_tiles psum_first_read off_chip homes
     transfer.segment_ticks transfer.burst_ticks transfer.burst_bytes transfer.burst_count compute.model
     compute.macs_per_cycle compute.rows compute.cols broadcast"""
@@ -56,6 +56,11 @@ class Line:
     package: str = ""
     """Where its formulation is, if not in ``formulations/NAME``."""
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether it plans the channels of maps in whole blocks, where a machine has them (`Machine.channel_block`)."""
+        return "channel_block" in self.reads.split()
+
 
 PROBLEMS: dict[str, Line] = {
     "tiling": Line(
@@ -79,7 +84,7 @@ PROBLEMS: dict[str, Line] = {
         gallery=("LeNet-5 fused strip by strip, on 24 KiB", "lenet5 --machine scratchpad_24k --problem fusion"),
     ),
     "levels": Line(
-        f"{_ELEMENTS} bias_bytes mac_fj sliding compute compute.model compute.rows compute.cols levels",
+        f"{_ELEMENTS} bias_bytes channel_block mac_fj sliding compute compute.model compute.rows compute.cols levels",
         "dram_l2_l1", "levels", code=True,
         gallery=("Layers on DRAM, L2 and L1: bytes of both channels",
                  "peer_layers --machine dram_l2_l1 --objective bytes,bytes@l2"),
@@ -107,7 +112,7 @@ PROBLEMS: dict[str, Line] = {
                  "lenet5@5ms,lenet5@8ms/6ms --machine hikey970 --pin cpu_config=1,1,1,1"),
     ),
     "partial_engine": Line(f"{_ELEMENTS} engine", "partial_cnn_16", "engine"),
-    "mesh": Line(f"{_ELEMENTS} mesh", "vectormesh_128", "mesh"),
+    "mesh": Line(f"{_ELEMENTS} channel_block mesh", "vectormesh_128", "mesh"),
     "placement": Line(
         f"{_SHARED} {_BUFFERS} ocm_banks", machines=False, target="Buffers",
         bench="addresses of buffers: greedy orders, CP-SAT and the exact search, no byte to spare",

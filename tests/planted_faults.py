@@ -783,4 +783,31 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/fusion/part.py", "tests/formulations/test_fusion_times.py", [
         ("fusion: replay of the schedule before", "self._walked[0] != runs:", "len(self._walked[0]) != len(runs):"),
     ]),
+    ("instances/network/blocks.py", "tests/instances/test_blocks.py", [
+        ("blocks: the last block is cut off", "return -(-channels // block) * block",
+         "return channels // block * block"),
+        ("blocks: only the first map of a sum is tied", "for name in operator.inputs if _ties(operator",
+         "for name in operator.inputs[:1] if _ties(operator"),
+        ("blocks: images of one channel alone", "shape[_axis(shape)] < block and not operator.constant",
+         "shape[_axis(shape)] < 2 and not operator.constant"),
+        ("blocks: groups end where they want", "or (isinstance(operator, Conv) and operator.groups > 1 and not",
+         "or (isinstance(operator, Conv) and operator.groups > 99 and not"),
+        ("blocks: sums of what lies apart", "if len({number for number in read if number > 1}) > 1:", "if not read:"),
+        ("blocks: a layer alone has plain filters", 'sizes = {"m": rounded(layer.m, block), "n"', 'sizes = {"n"'),
+    ]),
+    ("hwmodels/blocks.py", "tests/instances/test_blocks.py", [
+        ("blocks, referee: whatever is made of images", "if broken and not forbidden:", "if broken and forbidden:"),
+    ]),
+    ("instances/machine/said.py", "tests/instances/test_audit.py", [
+        ("said: a GB/s of 2**30 bytes", "_scaled(_number(n), unit, binary)[:1]",
+         "_scaled(_number(n), unit, binary)[-1:]"),
+        ("said: nothing stands for several", "yield from (value * k for k in self.times)", "yield from ()"),
+        ("said: operations are MACs", "/ (1 if kind.startswith(\"MAC\") else 2)", "/ 1"),
+    ]),
+    ("instances/machine/audit.py", "tests/instances/test_audit.py", [
+        ("audit: any clock will do", "elif not any(close(clock, one) or", "elif not any(True or close(clock, one) or"),
+        ("audit: sources cover sections below others", "for k in range(len(parts), 0, -1)", "for k in range(1, 2)"),
+        ("audit: near memories of any size", "if near.bytes and far and all(", "if near.bytes and far and any("),
+        ("audit: bits are bytes", "8 * value not in text.widths", "value not in text.widths"),
+    ]),
 ]  # fmt: skip

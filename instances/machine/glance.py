@@ -9,12 +9,10 @@ bandwidth    of each memory off the chip, in bytes/s: what a long transfer gets,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log2
-
-from pydantic import BaseModel
 
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -144,36 +142,3 @@ def distance(one: Glance, like: Mapping[str, float]) -> float | None:
     if any(not value for value in found):
         return None
     return sum(abs(log2(value / goal)) for value, goal in zip(found, like.values(), strict=True))
-
-
-def unsourced(machine: Machine) -> list[str]:
-    """The numbers of a machine that no source is stated for, and the sources of no number."""
-    numbers = _numbers(machine)
-    stated = set(machine.sources)
-
-    def covered(name: str) -> bool:
-        parts = name.split(".")
-        return any(".".join(parts[:k]) in stated for k in range(1, len(parts) + 1))
-
-    missing = [f"{name}: no source" for name in sorted(numbers) if not covered(name)]
-    known = {path for path, _, _ in _fields(machine, "")}
-    return missing + [f"sources.{name}: the file has no such field" for name in sorted(stated - known)]
-
-
-def _numbers(machine: Machine) -> set[str]:
-    """Numbers of a file that are not those that a field has if nothing is said, by their place in it."""
-    return {
-        path for path, value, default in _fields(machine, "")
-        if isinstance(value, int | float | Fraction) and not isinstance(value, bool) and value != default
-    }  # fmt: skip
-
-
-def _fields(model: BaseModel, before: str) -> Iterator[tuple[str, object, object]]:
-    """Every field by its place, with its value and what it is if nothing is said."""
-    for name, field in type(model).model_fields.items():
-        value, path = getattr(model, name), f"{before}{name}"
-        yield path, value, field.get_default(call_default_factory=True)
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, BaseModel):
-                part = f".{label}" if isinstance(value, tuple) and (label := getattr(one, "name", "")) else ""
-                yield from _fields(one, f"{path}{part}.")

@@ -107,7 +107,7 @@ class Machine(Sparse):
 
     LEFT_OUT: ClassVar = frozenset((
         "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-        "homes", "channels", "platform", "requantise", "family", "levels", "near",
+        "homes", "channels", "platform", "requantise", "family", "levels", "near", "channel_block",
     ))  # fmt: skip
 
     name: str = Field(min_length=1)
@@ -133,6 +133,10 @@ class Machine(Sparse):
     in_layout: Layout = "CHW"
     w_layout: WeightLayout = "OIHW"
     out_layout: Layout = "CHW"
+    channel_block: int = Field(default=1, ge=1, le=4096)
+    """Channels of maps are stored, moved and computed in whole blocks of so many, and weights over them: those that
+    fill the last block are zeros. docs/machines.md says which maps are not.
+    """
     ocm_bytes: PositiveInt | None = None
     """One on-chip memory shared by all operands; or give the three buffers, or one of the sections `banks`,
     `processors`, `engine`, `mesh`, `platform` and `levels`.

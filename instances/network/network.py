@@ -263,7 +263,7 @@ class Network(Sparse):
                 raise ValueError(f"operator {operator.name!r}: its leading dimension is not the batch")
             return (lead // old, *operator.shape[1:])
 
-        return self._reshaped(scaled, f"batch {batch}")
+        return self.remade(scaled, f"batch {batch}")
 
     def with_size(self, rows: int, columns: int) -> Network:
         """Return the network for inputs of another size; features that are made of whole maps grow with them.
@@ -285,15 +285,23 @@ class Network(Sparse):
                 return (given[0], prod(given[1:]))
             raise ValueError(f"operator {operator.name!r} has shape {operator.shape}, which has no other size")
 
-        return self._reshaped(scaled, f"inputs of {rows}x{columns}")
+        return self.remade(scaled, f"inputs of {rows}x{columns}")
 
-    def _reshaped(self, scaled: Callable[[Operator, Shape], Shape], what: str) -> Network:
-        """The network with new shapes: `scaled` says those that cannot be inferred, given the shape of what is read."""
+    def remade(
+        self, scaled: Callable[[Operator, Shape], Shape], what: str,
+        fields: Callable[[Operator, Shape], dict[str, int]] = lambda _, __: {},
+    ) -> Network:  # fmt: skip
+        """The network with new shapes: `scaled` says those that cannot be inferred, given the shape of what is read.
+
+        `fields` says what else an operator has anew. Raises InputError, with `what` it cannot have, where operators do
+        not follow.
+        """
         shapes: dict[str, Shape] = {}
         made: list[Operator] = []
         try:
-            for operator in self.operators:
-                given = [shapes[p] for p in operator.inputs]
+            for old in self.operators:
+                given = [shapes[p] for p in old.inputs]
+                operator = old.model_copy(update=fields(old, given[0] if given else ()))
                 if isinstance(operator, Input | Reshape | Opaque):
                     shape = scaled(operator, given[0] if given else ())
                 else:

@@ -12,10 +12,12 @@ from instances.applications import Applications
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.measured import Profile
+from instances.network.blocks import in_blocks
 from instances.network.buffers import Buffers
 from instances.network.network import Network
 from instances.network.variants import Variants
 from instances.network.workload import Layer
+from instances.problems import PROBLEMS
 from solver.ask.options import AUTO
 from solver.ask.progress import Progress, Silent
 from solver.ask.watch import Watch
@@ -52,6 +54,12 @@ class Question:
     title: str = ""
     """What it is called, where the target does not say: layers of a network."""
     progress: Progress = field(default_factory=Silent)
+
+    def __post_init__(self) -> None:
+        """See channels in whole blocks, where the machine has them, once for whoever plans, replays and shows."""
+        line = PROBLEMS.get(self.problem)
+        if line is not None and line.in_blocks and self.machine.channel_block > 1:
+            object.__setattr__(self, "target", in_blocks(self.target, self.machine.channel_block))
 
     def watch(self) -> Watch:
         """Return what ends the search at its limits, from now on."""

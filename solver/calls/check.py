@@ -17,8 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from hwmodels.blocks import broken_blocks
 from instances.errors import InputError, PlanMismatch
 from instances.load import unmet_overrides
+from instances.network.network import Network
+from instances.problems import PROBLEMS
 from solver.ask.options import check_jobs, check_time_limit
 from solver.plan.claims import Claim
 from solver.plan.plan import Plan
@@ -158,10 +161,12 @@ class Proof:
 
 
 def basics(plan: Plan) -> Iterator[str]:
-    """Replay, settings against the machine, and whether the engine may claim what the plan claims."""
+    """Replay, blocks of channels, settings against the machine, and whether the engine may claim what is claimed."""
     for where, ok, faults in problem_of(plan).replays(plan):
         if ok is False:
             yield f"{where}replay is not ok: {'; '.join(faults[:3]) or 'a layer does not run as it is priced'}"
+    if isinstance(plan.network_data, Network) and PROBLEMS[plan.problem].in_blocks:
+        yield from broken_blocks(plan.network_data, plan.machine_data.channel_block)
     try:
         for setting in unmet_overrides(plan.machine_data, plan.options.settings):
             yield f"options.settings: {setting} is not what machine_data has"

@@ -12,7 +12,8 @@ import typer
 from instances.errors import InputError
 from instances.jsonfile import list_machines
 from instances.load import load_machine
-from instances.machine.glance import Glance, distance, glance, unsourced, wanted
+from instances.machine.audit import faults
+from instances.machine.glance import Glance, distance, glance, wanted
 from solver.cli.exits import BAD_INPUT
 from solver.show.console import emit, emit_tables
 from solver.show.tables import ABSENT, Column, Sheet
@@ -32,7 +33,8 @@ def machines(
         typer.Option("--like", metavar="TEXT", help='The nearest ones: --like "512 KiB, 256 MACs, 2 GB/s"'),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Name numbers without a source, and sources of no number")
+        bool,
+        typer.Option("--check", help="Name numbers without a source, in wrong units, or not as their source says"),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, nothing else")] = False,
 ) -> int:
@@ -40,19 +42,14 @@ def machines(
 
     On chip is what holds tiles or maps; MACs are those that begin in a cycle, at most; bandwidth is what a long
     transfer gets. --like takes numbers with units (KiB, MACs, GB/s, MHz, TOPS, bit) and orders machines by how many
-    doublings they are away, all numbers together. --check ends with exit code 2 if a number has no source.
+    doublings they are away, all numbers together. --check holds every number against its source, clocks, bandwidths,
+    sizes and peaks by their units, and ends with exit code 2 if there is a fault.
     """
     if like is not None and check:
         raise InputError("--like and --check: one at a time")
-    loaded = [load_machine(name) for name in names or list_machines()]
     if check:
-        faults = {machine.name: said for machine in loaded if (said := unsourced(machine))}
-        if as_json:
-            emit(json.dumps(faults, indent=1))
-        else:
-            lines = [f"{name}: {fault}" for name, said in faults.items() for fault in said]
-            emit("\n".join(lines) or f"{len(loaded)} machines: every number has a source, every source a number")
-        return BAD_INPUT if faults else 0
+        return _check(names or [*list_machines()], as_json=as_json)
+    loaded = [load_machine(name) for name in names or list_machines()]
     found = sorted(map(glance, loaded), key=lambda one: (one.family or _OTHERS, one.name))
     away = _away(found, like) if like is not None else {}
     if away:
@@ -62,6 +59,30 @@ def machines(
     else:
         emit_tables(_sheet(found, away), *([_begin(found[0])] if away else []))
     return 0
+
+
+def _check(names: Sequence[str], *, as_json: bool) -> int:
+    """Print what is wrong with machines, a line for each fault."""
+    found = {name: said for name in names if (said := _faults(name))}
+    if as_json:
+        emit(json.dumps(found, indent=1))
+    else:
+        lines = [f"{name}: {fault}" for name, said in found.items() for fault in said]
+        fine = "every number has a source, is what it says, and in plausible units"
+        emit("\n".join(lines) or f"{len(names)} {'machine' if len(names) == 1 else 'machines'}: {fine}")
+    return BAD_INPUT if found else 0
+
+
+def _faults(name: str) -> list[str]:
+    """What is wrong with one machine: that it does not load, or its numbers."""
+    try:
+        machine = load_machine(name)
+    except InputError as error:
+        return [str(error)]
+    found = faults(machine)
+    if name != machine.name and machine.name in list_machines() and machine != load_machine(machine.name):
+        found.append(f"name: {machine.name} is a bundled machine with other numbers; give this one a name of its own")
+    return found
 
 
 def _away(found: Sequence[Glance], like: str) -> dict[str, float]:

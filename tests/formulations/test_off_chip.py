@@ -164,6 +164,7 @@ def test_one_memory_with_a_name_is_one_without() -> None:
 def test_other_machines_do_not_name_the_fields() -> None:
     several = {
         "axi64_256k", "u256_flash", "ethos_u55_256", "gap8", "gap9", "stm32n6", "tpu_v1", "stm32h743", "esp32_s3",
+        "max78002",
     }  # fmt: skip
     for name in list_machines():
         stored = load_machine(name).model_dump(mode="json")

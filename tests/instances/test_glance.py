@@ -1,17 +1,15 @@
-"""Machines at a glance: figures worked out by hand, the nearest ones, and numbers without a source."""
+"""Machines at a glance: figures worked out by hand, and the nearest ones."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from instances.errors import InputError
-from instances.jsonfile import list_machines
 from instances.load import load_machine
-from instances.machine.glance import distance, glance, unsourced, wanted
+from instances.machine.glance import distance, glance, wanted
 from solver.cli.main import main
 
 
@@ -57,31 +55,11 @@ def test_what_is_no_number_with_a_unit(text: str) -> None:
         wanted(text)
 
 
-@pytest.mark.parametrize("name", list_machines())
-def test_every_number_has_a_source(name: str) -> None:
-    assert not unsourced(load_machine(name))
-
-
-def test_a_number_without_a_source_is_named() -> None:
-    machine = load_machine("u256_flash")
-    sources = {key: said for key, said in machine.sources.items() if key != "off_chip.sram.bytes"} | {"speed": "?"}
-    assert unsourced(machine.model_copy(update={"sources": sources})) == [
-        "off_chip.sram.bytes: no source", "sources.speed: the file has no such field",
-    ]  # fmt: skip
-
-
-def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["machines", "--like", "512 KiB, 1024 MACs, 8 GB/s"]) == 0
     said = capsys.readouterr().out
     assert said.index("scratchpad_512k") < said.index("scratchpad_768k")
     assert "begin with it: certile solve NETWORK -m scratchpad_512k" in said
-    assert main(["machines", "--check"]) == 0
-    assert "every number has a source" in capsys.readouterr().out
-    file = tmp_path / "mine.json"
-    fields = json.loads(load_machine("scratchpad_64k").model_dump_json()) | {"name": "mine", "sources": {}}
-    file.write_text(json.dumps(fields))
-    assert main(["machines", "--check", str(file)]) == 2
-    assert "mine: ocm_bytes: no source" in capsys.readouterr().out
     assert main(["machines", "--json", "nmp"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["macs"] == 1024
     assert main(["machines", "--check", "--like", "1 KiB"]) == 2

@@ -227,7 +227,8 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
         "u256_flash", "axi64_256k", "jetson_tx2", "srp",
         "ethos_u55_256", "ethos_u65_512", "ethos_u85_512", "nvdla_small", "rk3588_npu", "gemmini", "vta_pynq",
         "gap8", "gap9", "stm32n6", "tpu_v1", "stm32h743", "esp32_s3",
-        "dram_l2_l1", "gap9_levels", "gemmini_levels",
+        "dram_l2_l1", "gap9_levels", "gemmini_levels", "gap8_levels", "ethos_u65_levels", "nvdla_levels", "eyeriss_v1",
+        "max78002",
     }  # fmt: skip
     for name, description in list_machines().items():
         assert load_machine(name).name == name

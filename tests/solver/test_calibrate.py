@@ -127,6 +127,16 @@ def test_by_hand(tmp_path: Path) -> None:
     assert result.fit.freedom == 0
 
 
+def test_layers_are_measured_in_blocks(tmp_path: Path) -> None:
+    """6 filters are 8 in blocks of 4, an image of 2 channels stays: 16 * (2 + 8) + 16 bytes at 3 ticks."""
+    machine = Machine(
+        name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=999, channel_block=4,
+        transfer=Transfer(byte_ticks=1),
+    )  # fmt: skip
+    path = write(tmp_path / "rows.csv", "layer,ticks\nchannels=2 filters=6 size=4x4,528\n")
+    assert calibrate(machine, path, fit=["byte_ticks=0..9"]).ticks == (3,)
+
+
 def test_equal_layers_of_a_network_are_counted_each(tmp_path: Path) -> None:
     """The layer of `test_by_hand` twice: 2 * 136 bytes, and the time of two layers."""
     x = Input(name="x", shape=(1, 2, 4, 4))

@@ -241,3 +241,11 @@ def test_searches_share_the_time_limit(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(compiling, "solve", search)
     compiled(two(tmp_path), time_limit_s=80)
     assert given == [60, 52.5, 40]
+
+
+def test_channels_in_blocks_are_refused_where_the_model_has_none(tmp_path: Path) -> None:
+    """Maps of 4 channels are no whole blocks of 8, and are of 4, where the plan is that without blocks."""
+    path = two(tmp_path)
+    with pytest.raises(InputError, match=r"machine scratchpad_768k: channels in blocks of 8, .*: plan with --set"):
+        compiled(path, settings={"channel_block": 8})
+    compiled(path, settings={"channel_block": 4})

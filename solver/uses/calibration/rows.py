@@ -15,6 +15,7 @@ from instances.errors import InputError
 from instances.load import load_network
 from instances.machine.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
+from instances.network.blocks import in_blocks
 from instances.network.workload import Layer
 from solver.ask.options import AUTO, parse_objectives, pick_layers, pick_nests
 from solver.ask.progress import Progress
@@ -80,9 +81,11 @@ def _case(row: Measured, machine: Machine, where: str) -> Case:
         if row.plan:
             pieces = _of_plan(row, machine)
         elif row.network:
-            pieces = _counted((layer, None) for layer in pick_layers(load_network(row.network), row.layer or None))
+            network = in_blocks(load_network(row.network), machine.channel_block)
+            pieces = _counted((layer, None) for layer in pick_layers(network, row.layer or None))
         else:
-            pieces = _counted([(parse_layer(row.layer, "column layer"), None)])
+            layer = in_blocks(parse_layer(row.layer, "column layer"), machine.channel_block)
+            pieces = _counted([(layer, None)])
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     if row.occupancy and sum(piece.number for piece in pieces) > 1:

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from instances.errors import InputError
 from instances.machine.machine import Machine
+from instances.network.blocks import in_blocks
 from instances.network.operators import Eltwise, Operator, Pool, Resample
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
@@ -90,8 +92,13 @@ class Meaning:
         return next((NAMES[grid_of(self.model, node).kind] for node in nodes), stated)
 
     def check(self) -> Elements:
-        """Raise InputError if the machine's elements cannot hold the model's, or its states are none."""
+        """Raise InputError if the machine's elements cannot hold the model's, or its maps, or its states are none."""
         paired(self.model, self.states)
+        if (block := self.machine.channel_block) > 1 and in_blocks(self.model.network, block) != self.model.network:
+            raise InputError(
+                f"machine {self.machine.name}: channels in blocks of {block}, which C of a model does not have: "
+                "plan with --set channel_block=1"
+            )
         return self.elements
 
     @cached_property

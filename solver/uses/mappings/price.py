@@ -359,6 +359,9 @@ def price(
         For bad input: no mapping of the layer, an unknown level, a machine without nests.
     """
     mine = pick_machine(machine, as_texts("settings", settings))
+    if mine.channel_block > 1:
+        said = f"has channels in blocks of {mine.channel_block}; mappings are of layers as they are"
+        raise InputError(f"machine {mine.name}: {said}: --set channel_block=1")
     if mine.levels is not None:
         if level is not None or improve:
             option = f"--level {level}" if level is not None else "--improve"
