@@ -642,6 +642,21 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: bounds of turns with all channels at once", "        return (1,)\n",
          "        return (channels_of(self.net.layers[group.first]),)\n"),
     ]),
+    ("formulations/fusion/near.py", "tests/formulations/test_fusion_near.py", [
+        ("near: no padding behind", "np.maximum(0, -low), np.maximum(0, high - size)", "np.maximum(0, -low), 0 * high"),
+        ("near: a call too many in the bound", '!= "none") + 1) * self.price', '!= "none") + 2) * self.price'),
+        ("near: nests of a plan that are said once", "self._bytes[key] * one.times", "self._bytes[key]"),
+    ]),
+    ("hwmodels/levels/near.py", "tests/formulations/test_fusion_near.py", [
+        ("near: sums that come for nothing", "results * machine.psum_bytes", "0 * machine.psum_bytes"),
+        ("near: tiles of any size", "cost.occupancy_bytes[one.name] > one.bytes:", "False:"),
+    ]),
+    ("formulations/fusion/memory.py", "tests/formulations/test_fusion_joined.py", [
+        ("memory: a map that is joined is not there", "own[k, MADE] = stream.pixel\n", "own[k, BEFORE] = stream.pixel\n"),
+    ]),
+    ("hwmodels/fusion/replay/strips.py", "tests/formulations/test_fusion_joined.py", [
+        ("strips: a map that is joined is never loaded", "for u in range(t, last + 1) for k", "for u in (t,) for k"),
+    ]),
     ("solver/problems/memory.py", "tests/solver/test_memory_front.py", [
         ("memory: fronts as if all memories were solved", "complete = all(", "complete = True or all("),
         ("memory: slower plans for more memory", "if value(k) < best:", "if value(k) < inf:"),
