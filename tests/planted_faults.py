@@ -652,7 +652,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("near: tiles of any size", "cost.occupancy_bytes[one.name] > one.bytes:", "False:"),
     ]),
     ("formulations/fusion/memory.py", "tests/formulations/test_fusion_joined.py", [
-        ("memory: a map that is joined is not there", "own[k, MADE] = stream.pixel\n", "own[k, BEFORE] = stream.pixel\n"),
+        ("memory: a joined map is not there", "own[k, MADE] = stream.pixel\n", "own[k, BEFORE] = stream.pixel\n"),
     ]),
     ("hwmodels/fusion/replay/strips.py", "tests/formulations/test_fusion_joined.py", [
         ("strips: a map that is joined is never loaded", "for u in range(t, last + 1) for k", "for u in (t,) for k"),

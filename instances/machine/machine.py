@@ -157,8 +157,9 @@ class Machine(Sparse):
     levels: Levels | None = None
     """Memories in levels, from far to near."""
     near: Levels | None = None
-    """Memories between the shared memory and the PEs, for networks (problems joint and fusion): the first one is the
-    shared memory, with the prices of what moves between it and the next one, which every operand comes through.
+    """Memories between the shared memory and the PEs, for networks (problems joint and fusion), as in `levels`: the
+    first one is the shared memory, with the prices of what moves between it and those behind. Machines with `levels`
+    have it by themselves.
     """
     ocm_banks: int = Count
     """Equal banks that the shared memory is divided in, where maps may stay on chip (joint, fusion); 0: none, maps take
