@@ -339,6 +339,49 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("sweep: a point keeps its old task", "excluded.generation, task = excluded.task WHERE",
          "excluded.generation WHERE"),
     ]),
+    ("solver/uses/emit/fixed.py", "tests/solver/test_emit_tflite.py::test_functions_of_integers", [
+        ("fixed: sigmoids that are not moved", " - ((exact(k) + exact(k + 1)) / 2 - exact(k + 0.5)) / 2 + 0.5)",
+         " + 0.5)"),
+        ("fixed: places that are not moved", "(rounded(here * factor) - off)", "rounded(here * factor)"),
+    ]),
+    ("solver/uses/emit/fixed.py",
+     "tests/solver/test_emit_tflite.py::test_hard_swish_has_the_integers_of_the_interpreter", [
+        ("fixed: products below 0 that are rounded down", "product // 2**15 if product >= 0 else -(-product // 2**15)",
+         "product >> 15"),
+    ]),
+    ("solver/uses/emit/integers.py", "tests/solver/test_emit_tflite.py::test_functions_of_integers", [
+        ("integers: a softmax without its factor", "exponentials(float(before.scale[0]) * beta)",
+         "exponentials(float(before.scale[0]))"),
+        ("integers: a number of another scale", "for value, pair in ((centred, one), (number, two))",
+         "for value, pair in ((centred, one), (number, one))"),
+        ("integers: a slope for all", "_ratio(before, behind, node.number(\"alpha\", 0.01))", "_ratio(before, behind)"),
+    ]),
+    ("solver/uses/emit/several.py", "tests/solver/test_emit_tflite.py::test_functions_of_integers", [
+        ("resize: steps that are cut off", "(PARTS * one + other // 2) // other", "PARTS * one // other"),
+    ]),
+    ("solver/uses/emit/passing.py", "tests/solver/test_emit_tflite.py::test_functions_of_integers", [
+        ("passing: the host takes floats", 'self.model.network.operators if self.elements.rule != "float" else ()',
+         "()"),
+    ]),
+    ("solver/uses/emit/runtime/certile_rows.c", "tests/solver/test_emit_tflite.py::test_functions_of_integers", [
+        ("softmax: shares of 8 bits that are cut off",
+         "certile_half_away(certile_requantise_double(x, share, 0), 35 - bits)",
+         "certile_requantise_double(x, share, 0) >> (35 - bits)"),
+        ("softmax: shares of 16 bits that are cut off",
+         "certile_half_up((int64_t)certile_get_i16(at) * share, 31 - bits)",
+         "(int64_t)certile_get_i16(at) * share >> (31 - bits)"),
+    ]),
+    ("instances/tflite/sequences.py", "tests/instances/test_tflite.py", [
+        ("lstm: cells that are not clipped", 'self._clipped(cell, "CellClip")', "cell"),
+        ("lstm: an output gate that sees the cell before", "opens = self._gate(parts[_OUT], _OUT, cell)",
+         "opens = self._gate(parts[_OUT], _OUT, old)"),
+        ("lstm: both directions forwards", "range(steps)[:: -1 if lane.backwards else 1]", "range(steps)"),
+    ]),
+    ("instances/tflite/layers.py", "tests/instances/test_tflite.py", [
+        ("tflite: an order for each reader", "scope.orders.setdefault(scope.source(w), flat[1] if flat else ())",
+         "flat[1] if flat else ()"),
+        ("tflite: a phase that sees the border alone", "not -1 < d + more <= last", "d + more < 0"),
+    ]),
     ("solver/uses/emit/values.py", "tests/solver/test_emit_operators.py", [
         ("emit: a resize of unlike sides", "+ m / {over}", "+ m / {down}"),
     ]),

@@ -30,7 +30,8 @@ OPTIONS = {
     "REDUCE_PROD": "ReducerOptions", "L2_NORMALIZATION": "L2NormOptions", "BATCH_MATMUL": "BatchMatMulOptions",
     "LOCAL_RESPONSE_NORMALIZATION": "LocalResponseNormalizationOptions", "SVDF": "SVDFOptions",
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions", "UNIDIRECTIONAL_SEQUENCE_RNN":
-    "SequenceRNNOptions",
+    "SequenceRNNOptions", "BIDIRECTIONAL_SEQUENCE_LSTM": "BidirectionalSequenceLSTMOptions",
+    "BIDIRECTIONAL_SEQUENCE_RNN": "BidirectionalSequenceRNNOptions",
 }  # fmt: skip
 #: Operator -> the version that the interpreter has, if not the first one.
 VERSIONS = {"BROADCAST_TO": 2, "FULLY_CONNECTED": 4, "ADD": 4, "BATCH_MATMUL": 2} | dict.fromkeys(
@@ -93,15 +94,19 @@ class Net:
     # ---- networks ----------------------------------------------------------------------------------------------------
 
     def conv(
-        self, x: int, filters: int, kernel: int = 1, *, stride: int = 1, padding: int = SAME, act: int = NONE,
-        deep: bool = False, bias: bool = True, dilation: int = 1,
+        self, x: int, filters: int, kernel: int | tuple[int, int] = 1, *, stride: int = 1, padding: int = SAME,
+        act: int = NONE, deep: bool = False, bias: bool = True, dilation: int = 1,
     ) -> int:  # fmt: skip
         """A convolution of real numbers, or of integers with a scale for every filter where its input has one."""
         batch, rows, columns, channels = self.shape(x)
-        shape = (1, kernel, kernel, filters) if deep else (filters, kernel, kernel, channels)
-        reach = (kernel - 1) * dilation + 1
-        made = [-(-n // stride) if padding == SAME else (n - reach) // stride + 1 for n in (rows, columns)]
-        weights = self.rng.normal(scale=(reach * reach * (1 if deep else channels)) ** -0.5, size=shape)
+        taps = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+        shape = (1, *taps, filters) if deep else (filters, *taps, channels)
+        made = [
+            -(-n // stride) if padding == SAME else (n - (k - 1) * dilation - 1) // stride + 1
+            for n, k in zip((rows, columns), taps, strict=True)
+        ]
+        reach = [(k - 1) * dilation + 1 for k in taps]
+        weights = self.rng.normal(scale=(reach[0] * reach[1] * (1 if deep else channels)) ** -0.5, size=shape)
         options: dict[str, Any] = {
             "Padding": padding, "StrideH": stride, "StrideW": stride, "FusedActivationFunction": act,
             "DilationHFactor": dilation, "DilationWFactor": dilation, **({"DepthMultiplier": 1} if deep else {}),
@@ -185,6 +190,19 @@ def of_network(network: Network) -> bytes:
             made[one.name] = net.op("RESHAPE", source, net.const(shape), shape=shape, **_MAPS)
         else:
             raise NotImplementedError(one)
+    return packed(net)
+
+
+def ds_cnn() -> bytes:
+    """Keyword spotting on 49 x 10 features as MLPerf Tiny has it (DS-CNN of Zhang et al., Hello Edge, 2017)."""
+    net = Net()
+    x = net.conv(net.input(1, 49, 10, 1, kind="int8", **_MAPS), 64, (10, 4), stride=2, act=RELU)
+    for _ in range(4):
+        x = net.conv(net.conv(x, 64, 3, deep=True, act=RELU), 64, act=RELU)
+    sizes = {"FilterHeight": 25, "FilterWidth": 5, "StrideH": 25, "StrideW": 5}
+    x = net.op("AVERAGE_POOL_2D", x, shape=(1, 1, 1, 64), Padding=VALID, **sizes, **_MAPS)
+    x = net.dense(net.op("RESHAPE", x, net.const([1, 64]), shape=(1, 64), **_MAPS), 12)
+    net.op("SOFTMAX", x, scale=1 / 256, zero=-128, Beta=1.0)
     return packed(net)
 
 
@@ -310,9 +328,9 @@ def _operator(builder: flatbuffers.Builder, one: dict[str, Any], code: int) -> i
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write bundled networks as int8 TFLite files with random weights: ``python -m tests.tflite_models NAME ... ``."""
+    """Write int8 files with random weights: ``python -m tests.tflite_models NAME ... ``, bundled networks or ds_cnn."""
     for name in arguments:
-        Path(f"{name}.tflite").write_bytes(of_network(load_network(name)))
+        Path(f"{name}.tflite").write_bytes(ds_cnn() if name == "ds_cnn" else of_network(load_network(name)))
 
 
 if __name__ == "__main__":

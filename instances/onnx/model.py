@@ -31,11 +31,12 @@ from instances.errors import InputError
 from instances.network.network import Network
 from instances.onnx.asked import Asked, give
 from instances.onnx.control import unroll
-from instances.onnx.file import ModelFile, open_model
+from instances.onnx.file import open_model
 from instances.onnx.graph import Graph, Node
 from instances.onnx.quantised import move_integers, one_for_each, spell_out
 from instances.onnx.reader import read_graph
 from instances.onnx.shapes import evaluate, opset_of
+from instances.tflite.file import ModelFile
 
 #: The axis that a DequantizeLinear has scales along, if it does not say.
 _SCALES_ALONG = 1

@@ -23,11 +23,12 @@ from instances.network.operators import Input, Opaque, Reshape
 from instances.onnx.asked import Asked, bind, give, said_of
 from instances.onnx.compute import folded_macs
 from instances.onnx.control import unroll
-from instances.onnx.file import ModelFile, open_model
+from instances.onnx.file import open_model
 from instances.onnx.graph import Graph, Node, Tensors, share
 from instances.onnx.ops import convert
 from instances.onnx.quantised import standardise
 from instances.onnx.shapes import STANDARD, infer, opset_of, sort_nodes, strip_weights
+from instances.tflite.file import ModelFile
 from instances.validation import explain_faults
 
 logger = logging.getLogger(__name__)
@@ -93,9 +94,7 @@ def read_graph(path: str | os.PathLike[str], asked: Asked, *, file: ModelFile | 
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
         network = Network(
             name=Path(path).stem,
-            description="; ".join(
-                filter(None, (_describe(file, path), said_of(given), folded_macs(graph), *file.notes))
-            ),
+            description="; ".join(filter(None, (_describe(file, path), said_of(given), folded_macs(graph)))),
             map_type=maps,
             weight_type=weights,
             operators=tuple(graph.operators.values()),

@@ -20,7 +20,7 @@ The stride-expanded input of the textbooks, with its products by zero, is never 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
@@ -142,7 +142,8 @@ def resize(node: Node, graph: Graph) -> None:
         ]
         both = [*matrices, None] if rest else [*[None] * (2 - len(matrices)), *matrices]
         before[first:behind] = after[first:behind]
-        source = resampled(steps, source, mode, _two(before[first:behind], rest), both)
+        how = {"coordinates": Interpolation(node, mode).coordinates} if mode == "linear" else {}
+        source = resampled(steps, source, mode, _two(before[first:behind], rest), both, attributes=how)
     steps.finish(source, after)
 
 
@@ -165,11 +166,14 @@ def _scales(node: Node, graph: Graph, before: Sequence[int], after: Sequence[int
 
 def resampled(
     steps: Steps, source: str, mode: str, size: Sequence[int], matrices: Sequence[np.ndarray | None], *,
-    anywhere: bool = False,
+    anywhere: bool = False, attributes: Mapping[str, object] | None = None,
 ) -> str:  # fmt: skip
-    """Add a layer, with as narrow windows as have all that its elements are made of, or none if these lie anywhere."""
+    """Add a layer, with as narrow windows as have all that its elements are made of, or none if these lie anywhere.
+
+    `attributes`: what the operator says beside its matrices.
+    """
     names = ["" if one is None else steps.derive("taps", lambda m=one: m) for one in matrices]
-    means = Means("Resample", names, domain=OWN)
+    means = Means("Resample", names, attributes or {}, domain=OWN)
     for fn in _REACH[_REACH.index(mode) :]:
         made = Resample(name="resample", inputs=("map",), shape=(1,), fn=fn, size=tuple(size), anywhere=anywhere)
         layer = made.layer([steps.shape(source)])

@@ -11,7 +11,7 @@ import tflite
 
 from instances.tflite.model import Operator, Tensor
 from instances.tflite.pointwise import activated
-from instances.tflite.scope import Converters, Scope, Untranslatable
+from instances.tflite.scope import Converters, Scope, Untranslatable, channels_first
 
 CONVERTERS = Converters()
 
@@ -145,6 +145,9 @@ def _transposed(scope: Scope, operator: Operator) -> None:
         more.append(max(0, -cut))
     if scope.tensor(y).quantised and not any(more) and (parts := _phases(taps, strides, before, sizes, sizes_made)):
         held = _interleaved(scope, operator, parts)
+        if any(made % strides[0] for made in sizes_made):  # as many of every phase: the last ones may be beyond it
+            cut = (scope.literal(some) for some in ((0, 0), sizes_made, (2, 3)))
+            held = scope.node("Slice", held, *cut, name=f"{label}/cut")
         scope.put_stored(y, held, first=True)
         return
     made = scope.node(
@@ -168,23 +171,23 @@ class _Phase(NamedTuple):
 def _phases(
     taps: Sequence[int], strides: Sequence[int], before: Sequence[int], sizes: Sequence[int], made: Sequence[int]
 ) -> list[list[_Phase]] | None:
-    """The phases of a result along both axes; None where they are of unlike sizes, or one has no taps or drops pixels.
+    """The phases of a result along both axes, the last ones beyond it; None where one has no taps or drops pixels.
 
     Element q * stride + a of the result takes the tap k0 + j * stride of element q + d - j of the input, for all j,
     with k0 = (a + pad) mod stride and d = (a + pad) div stride.
     """
-    if strides[0] != strides[1] or any(n != size * strides[0] for n, size in zip(made, sizes, strict=True)):
+    if strides[0] != strides[1]:
         return None
     found = list[list[_Phase]]()
-    for number, stride, pad in zip(taps, strides, before, strict=True):
-        mine = list[_Phase]()
+    for number, stride, pad, size, wanted in zip(taps, strides, before, sizes, made, strict=True):
+        mine, more = list[_Phase](), -(-wanted // stride) - size
         for a in range(stride):
             d, k0 = divmod(a + pad, stride)
             last = (number - 1 - k0) // stride  # j of the last tap
-            if k0 >= number or last < d:
+            if k0 >= number or last < d or not -1 < d + more <= last:  # of a pixel it would see nothing but the border
                 return None
             end = k0 - stride
-            mine.append(_Phase(slice(k0 + last * stride, end if end >= 0 else None, -stride), last - d, d))
+            mine.append(_Phase(slice(k0 + last * stride, end if end >= 0 else None, -stride), last - d, d + more))
         found.append(mine)
     return found
 
@@ -223,18 +226,7 @@ def _fully_connected(scope: Scope, operator: Operator) -> None:
     if operator.option("WeightsFormat"):
         raise Untranslatable("its weights are shuffled")
     bias = bias_of(scope, operator.input(2), x, w)
-    flat, held = scope.flat(x) if rows == scope.shape(x)[0] else None, scope.constant(w)
-    if flat is not None and held is not None:
-        value, sizes = flat  # channels first: the weights follow
-        tensor = scope.tensor(scope.source(w))
-        data = np.moveaxis(held.reshape(filters, *sizes), -1, 1).reshape(filters, channels)
-        key = scope.source(w), sizes, ("flat",)
-        weights = scope.once(key, lambda: real_of(scope, tensor, data, tensor.axis))
-    else:
-        weights = weights_of(scope, w, (0, 1)) if held is not None else scope.value(w)
-        value = scope.value(x)
-        if scope.shape(x) != (rows, channels):
-            value = scope.meant(scope.shaped(scope.stored(x), (rows, channels), label), x)
+    value, weights = _operands(scope, x, w, rows, label)
     made = scope.node("Gemm", value, weights, *bias, name=label, transB=1)
     made = activated(scope, made, operator.option("FusedActivationFunction"), label)
     if scope.shape(y) == (rows, filters):
@@ -244,6 +236,35 @@ def _fully_connected(scope: Scope, operator: Operator) -> None:
         scope.put_stored(y, scope.shaped(made, scope.shape(y), f"{label}/rows"))
     else:
         scope.put(y, scope.shaped(made, scope.shape(y), f"{label}/rows"))
+
+
+def _operands(scope: Scope, x: int, w: int, rows: int, label: str) -> tuple[str, str]:
+    """The rows and the weights of a fully connected layer.
+
+    Of a map that is flattened channels are first, and the weights follow: in the order that their first reader has, all
+    others put their rows in it.
+    """
+    filters, channels = scope.shape(w)
+    flat = scope.flat(x) if rows == scope.shape(x)[0] and scope.constant(w) is not None else None
+    sizes = scope.orders.setdefault(scope.source(w), flat[1] if flat else ())
+    if flat and flat[1] == sizes:
+        value = flat[0]
+    else:
+        held = scope.stored(x)
+        if sizes:
+            held = scope.shaped(held, (rows, *sizes), label)
+            held = scope.node("Transpose", held, name=f"{label}/order", perm=channels_first(1 + len(sizes)))
+        same = not sizes and scope.shape(x) == (rows, channels)
+        value = scope.value(x) if same else scope.meant(scope.shaped(held, (rows, channels), label), x)
+    if not sizes:
+        return value, weights_of(scope, w, (0, 1)) if scope.constant(w) is not None else scope.value(w)
+
+    def arranged() -> str:
+        tensor = scope.tensor(scope.source(w))
+        data = np.moveaxis(np.asarray(tensor.data).reshape(filters, *sizes), -1, 1).reshape(filters, channels)
+        return real_of(scope, tensor, data, tensor.axis)
+
+    return value, scope.once((scope.source(w), "flat"), arranged)
 
 
 @CONVERTERS.of("BATCH_MATMUL")

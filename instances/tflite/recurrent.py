@@ -1,9 +1,8 @@
-"""Variables, and operators that keep state between calls or run along time: SVDF, LSTM, RNN."""
+"""Variables, and the operator that keeps what it has seen between calls: SVDF."""
 
 from __future__ import annotations
 
 import numpy as np
-import tflite
 
 from instances.errors import InputError
 from instances.tflite.layers import bias_of, weights_of
@@ -108,7 +107,7 @@ def _zeros(scope: Scope, number: int) -> np.ndarray:
     return np.full(one.shape, int(one.zero[0]) if one.quantised else 0, one.kind)
 
 
-def _kept(scope: Scope, number: int, made: str) -> None:
+def kept(scope: Scope, number: int, made: str) -> None:
     """Say what a tensor that stays holds behind an operator that changes it in place."""
     tensor = scope.tensor(number)
     if f"tensor {number}" not in scope.fed or number in scope.stays:
@@ -117,7 +116,7 @@ def _kept(scope: Scope, number: int, made: str) -> None:
     scope.stays[number] = made
 
 
-# --- operators that run along time ------------------------------------------------------------------------------------
+# --- SVDF -------------------------------------------------------------------------------------------------------------
 
 
 @CONVERTERS.of("SVDF")
@@ -137,7 +136,7 @@ def _svdf(scope: Scope, operator: Operator) -> None:
         old = scope.node("Slice", old, *parts, name=f"{label}/older")
         made = scope.node("Concat", old, made, name=f"{label}/memory", axis=2)
     flat = scope.shaped(made, scope.shape(state), f"{label}/state")
-    _kept(scope, state, flat)
+    kept(scope, state, flat)
     if (tensor := scope.tensor(state)).quantised:
         made = scope.shaped(
             scope.dequantised(scope.quantised(flat, tensor, 0), tensor, 0), (batch, filters, memory), f"{label}/kept"
@@ -152,91 +151,3 @@ def _svdf(scope: Scope, operator: Operator) -> None:
     for bias in bias_of(scope, operator.input(3), state, times):
         made = scope.node("Add", made, bias, name=f"{label}/bias")
     scope.put(y, activated(scope, made, operator.option("FusedActivationFunction"), label))
-
-
-#: Gates of an LSTM in the order of ONNX (input, output, forget, cell), by their place in TFLite.
-_GATES = (0, 3, 1, 2)
-_ACTIVATIONS = {
-    tflite.ActivationFunctionType.TANH: "Tanh", tflite.ActivationFunctionType.RELU: "Relu",
-}  # fmt: skip
-
-
-@CONVERTERS.of("UNIDIRECTIONAL_SEQUENCE_LSTM")
-def _lstm(scope: Scope, operator: Operator) -> None:
-    x, y, label = operator.input(0), operator.outputs[0], scope.label(operator)
-    if operator.input(1) < 0:
-        raise Untranslatable("its input and forget gates are one")
-    if any(operator.input(k) >= 0 for k in (9, 10, 11, 16, 17, *range(20, 24))):
-        raise Untranslatable("it has peepholes, a projection, or norms")
-    if operator.option("FusedActivationFunction") != tflite.ActivationFunctionType.TANH:
-        raise Untranslatable("its activation is no tanh")
-    if clip := float(operator.option("CellClip")):
-        scope.notes.append(f"{label}: the state of its cells is not clipped at {clip:g}")
-    units = scope.shape(operator.input(5))[1]
-    weights, recurrent = (
-        _joined(scope, [operator.input(first + k) for k in _GATES], f"{label}/{name}")
-        for first, name in ((1, "weights"), (5, "recurrent"))
-    )
-    biases = _biases(scope, [operator.input(12 + k) for k in _GATES], x, operator.input(1), units, label)
-    states = operator.input(18), operator.input(19)
-    batch = scope.shape(states[0])[0]
-    begins = [scope.shaped(scope.value(k), (1, batch, units), f"{label}/begin") for k in states]
-    read = _by_time(scope, operator, scope.value(x), label)
-    made, *lasts = scope.several(
-        "LSTM", (read, weights, recurrent, biases, "", *begins), 3, name=label, hidden_size=units
-    )  # fmt: skip
-    for k, last in zip(states, lasts, strict=True):
-        _kept(scope, k, scope.shaped(last, scope.shape(k), f"{label}/state"))
-    scope.put(y, _rows(scope, operator, made, label))
-
-
-@CONVERTERS.of("UNIDIRECTIONAL_SEQUENCE_RNN")
-def _rnn(scope: Scope, operator: Operator) -> None:
-    x, y, label = operator.input(0), operator.outputs[0], scope.label(operator)
-    activation = _ACTIVATIONS.get(operator.option("FusedActivationFunction"))
-    if activation is None:
-        raise Untranslatable("its activation is neither tanh nor relu")
-    units, batch = scope.shape(operator.input(2))[0], scope.shape(operator.input(4))[0]
-    weights, recurrent = (_joined(scope, [operator.input(k)], label) for k in (1, 2))
-    biases = _biases(scope, [operator.input(3)], x, operator.input(1), units, label)
-    begin = scope.shaped(scope.value(operator.input(4)), (1, batch, units), f"{label}/begin")
-    read = _by_time(scope, operator, scope.value(x), label)
-    made, last = scope.several(
-        "RNN", (read, weights, recurrent, biases, "", begin), 2, name=label, hidden_size=units,
-        activations=[activation],
-    )  # fmt: skip
-    _kept(scope, operator.input(4), scope.shaped(last, scope.shape(operator.input(4)), f"{label}/state"))
-    scope.put(y, _rows(scope, operator, made, label))
-
-
-def _joined(scope: Scope, numbers: list[int], label: str) -> str:
-    """Weights of all gates, one behind the other, for one direction."""
-    parts = [weights_of(scope, k, (0, 1)) for k in numbers]
-    whole = parts[0] if len(parts) == 1 else scope.node("Concat", *parts, name=label, axis=0)
-    rows, channels = scope.shape(numbers[0])
-    return scope.shaped(whole, (1, len(numbers) * rows, channels), label)
-
-
-def _biases(scope: Scope, numbers: list[int], x: int, weights: int, units: int, label: str) -> str:
-    """Biases of all gates for the inputs, and none for the state."""
-    none = np.zeros(units, np.float32)
-    parts = [one for k in numbers for one in bias_of(scope, k, x, weights) or (scope.literal(none, f"{label}/bias"),)]
-    zeros = scope.literal(np.zeros(units * len(numbers), np.float32), f"{label}/bias")
-    return scope.shaped(scope.node("Concat", *parts, zeros, name=f"{label}/bias", axis=0), (1, -1), f"{label}/bias")
-
-
-def _by_time(scope: Scope, operator: Operator, value: str, label: str) -> str:
-    """The input as [steps, batch, channels]."""
-    if operator.option("TimeMajor"):
-        return value
-    return scope.node("Transpose", value, name=f"{label}/steps", perm=(1, 0, 2))
-
-
-def _rows(scope: Scope, operator: Operator, made: str, label: str) -> str:
-    """The result of all steps as the file has it, from [steps, directions, batch, units]."""
-    steps, batch, units = (scope.shape(operator.outputs[0])[k] for k in ((0, 1, 2) if operator.option("TimeMajor")
-                                                                         else (1, 0, 2)))  # fmt: skip
-    made = scope.shaped(made, (steps, batch, units), f"{label}/steps")
-    if operator.option("TimeMajor"):
-        return made
-    return scope.node("Transpose", made, name=f"{label}/rows", perm=(1, 0, 2))

@@ -69,7 +69,6 @@ class Scope:
     stays: dict[int, str] = field(default_factory=dict)
     """Tensor that stays between calls -> what it holds at last."""
     kept: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
     handles: dict[int, str] = field(default_factory=dict)
     """Tensor that names a variable -> its name."""
     assigned: frozenset[str] = frozenset()
@@ -81,6 +80,8 @@ class Scope:
     padded: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     """Tensor that convolutions read as another one with zeros around it -> that, and pads of rows and columns."""
     turned: set[str] = field(default_factory=set)
+    orders: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Weights of fully connected layers -> the sizes of the map in whose order they are, if they are in that of one."""
     _held: dict[tuple[int, bool], str] = field(default_factory=dict)
     _real: dict[tuple[int, bool], str] = field(default_factory=dict)
     _alias: dict[int, int] = field(default_factory=dict)

@@ -10,50 +10,32 @@ take the order that is there, and who asks for the other order gets a Transpose 
 batch and the channels are 1, or there is one channel). Inputs and variables of four axes and more are declared channels
 first.
 
-**Variables.** What stays between calls is an input and a result of the ONNX model (`Translated.states`).
+**Variables.** What stays between calls is an input and a result of the ONNX model (`ModelFile.states`).
 
 Operators that have no counterpart are nodes of the domain `OPAQUE`, which the reader keeps and reports.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-import onnx
 from onnx import helper
 
 from instances.errors import InputError
-from instances.tflite import layers, moves, pointwise, recurrent
+from instances.tflite import layers, moves, pointwise, recurrent, sequences
+from instances.tflite.file import ModelFile
 from instances.tflite.model import FAULTS, Operator, TfliteFile
 from instances.tflite.scope import OPAQUE, Scope, Untranslatable
 
 #: The version of the operators that are made.
 OPSET = 21
 #: Operator -> what translates it.
-CONVERTERS = {**layers.CONVERTERS, **moves.CONVERTERS, **pointwise.CONVERTERS, **recurrent.CONVERTERS}
+CONVERTERS = {
+    **layers.CONVERTERS, **moves.CONVERTERS, **pointwise.CONVERTERS, **recurrent.CONVERTERS, **sequences.CONVERTERS,
+}  # fmt: skip
+#: Why operators have no counterpart, where that is not plain.
+_UNREAD = dict.fromkeys(("IF", "WHILE"), "its subgraphs are not read")
 
 
-@dataclass(frozen=True)
-class Translated:
-    """What a TFLite file is as an ONNX model."""
-
-    version: int
-    """Of the file's schema."""
-    model: onnx.ModelProto
-    states: dict[str, str]
-    """Inputs that hold what a call leaves for the next one -> the results that it leaves."""
-    begins: dict[str, np.ndarray]
-    """What such an input holds before the first call, in the order of the file, where that is known."""
-    turned: frozenset[str]
-    """Inputs and results that have their channels first here and last in the file."""
-    kept: dict[str, int]
-    """Results that a call leaves -> the tensor of the file."""
-    notes: tuple[str, ...]
-    """What is not computed as the file says."""
-
-
-def translate(data: bytes, where: str) -> Translated:
+def translate(data: bytes, where: str) -> ModelFile:
     """Return the ONNX model of the bytes of a TFLite file.
 
     Raises
@@ -70,7 +52,7 @@ def translate(data: bytes, where: str) -> Translated:
         raise InputError(f"{where}: its inputs, results or variables do not fit ({str(error)[:100]})") from None
 
 
-def _translated(file: TfliteFile) -> Translated:
+def _translated(file: TfliteFile) -> ModelFile:
     scope = Scope(file, file.subgraphs[0])
     scope.assigned = recurrent.assigned(scope)
     if not scope.graph.operators:
@@ -88,15 +70,15 @@ def _translated(file: TfliteFile) -> Translated:
     )  # fmt: skip
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(OPAQUE, 1)]
     model = helper.make_model(graph, opset_imports=opsets)
-    return Translated(
-        file.version, model, scope.states, scope.begins, frozenset(scope.turned), scope.kept,
-        tuple(scope.notes),
+    return ModelFile(
+        model, f"TFLite schema {file.version}", scope.states, scope.begins, frozenset(scope.turned), scope.kept,
+        rule="double",
     )  # fmt: skip
 
 
 def _convert(scope: Scope, operator: Operator) -> None:
     if operator.custom or (converter := CONVERTERS.get(operator.name)) is None:
-        scope.opaque(operator, "custom" if operator.custom else "")
+        scope.opaque(operator, "custom" if operator.custom else _UNREAD.get(operator.name, ""))
         return
     made = len(scope.nodes), len(scope.constants)
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -20,11 +21,12 @@ from instances.load import load_machine, load_network
 from instances.network.network import Network
 from instances.network.stores import stores
 from instances.tflite import model
+from instances.tflite.file import ModelFile
 from instances.tflite.model import Subgraph, TfliteFile
 from instances.tflite.scope import OPAQUE
-from instances.tflite.translate import CONVERTERS, Translated, translate
+from instances.tflite.translate import CONVERTERS, translate
 from tests.onnx_models import Net as OnnxNet
-from tests.tflite_models import NONE, RELU, RELU6, SAME, VALID, Net, of_network, packed
+from tests.tflite_models import NONE, RELU, RELU6, SAME, VALID, Net, ds_cnn, of_network, packed
 
 Maker = Callable[[Net], object]
 
@@ -231,21 +233,38 @@ def _shapes(net: Net) -> None:
     net.op("ADD", net.op("ADD", x, filled), net.op("ZEROS_LIKE", filled))
 
 
-def _lstm(net: Net, *, major: bool = False, clip: float = 0) -> None:
-    steps, batch, channels, units = 5, 1, 4, 3
-    x = net.input(*((steps, batch) if major else (batch, steps)), channels)
-    gates = [net.weight(units, n) for n in (channels, units) for _ in range(4)]
-    biases = [net.const(net.rng.normal(size=units), "float32") for _ in range(4)]
-    states = [net.tensor((batch, units), variable=True) for _ in range(2)]
-    read = [x, *gates, -1, -1, -1, *biases, -1, -1, *states, -1, -1, -1, -1]
-    made = net.tensor((*((steps, batch) if major else (batch, steps)), units))
-    net.many("UNIDIRECTIONAL_SEQUENCE_LSTM", read, [made], TimeMajor=major, FusedActivationFunction=4, CellClip=clip)
+def _lane(net: Net, channels: int, units: int, *, coupled: bool, sees: bool, made: int) -> list[int]:
+    """Weights of gates, of the state, peepholes, biases, and a projection to `made` numbers, if that are others."""
+    gates = [-1 if coupled and k == 0 else net.weight(units, n) for n in (channels, made) for k in range(4)]
+    peepholes = [-1 if not sees or (coupled and k == 0) else net.weight(units) for k in range(3)]
+    biases = [-1 if coupled and k == 0 else net.const(net.rng.normal(size=units), "float32") for k in range(4)]
+    return [*gates, *peepholes, *biases, *((net.weight(made, units), -1) if made != units else (-1, -1))]
 
 
-def _rnn(net: Net) -> None:
-    x, state = net.input(1, 5, 4), net.tensor((1, 3), variable=True)
-    read = x, net.weight(3, 4), net.weight(3, 3), net.weight(3), state
-    net.op("UNIDIRECTIONAL_SEQUENCE_RNN", *read, shape=(1, 5, 3), FusedActivationFunction=4)
+def _lstm(
+    net: Net, *, batch: int = 2, major: bool = False, coupled: bool = False, sees: bool = False, made: int = 3,
+    both: bool = False, merged: bool = True, act: int = 4, **more: float,
+) -> None:  # fmt: skip
+    steps, channels, units = 5, 4, 3
+    lead = (steps, batch) if major else (batch, steps)
+    x = net.input(*lead, channels)
+    lanes = [_lane(net, channels, units, coupled=coupled, sees=sees, made=made) for _ in range(1 + both)]
+    states = [net.tensor((batch, n), variable=True) for _ in lanes for n in (made, units)]
+    rest = [-1] * (9 if both else 4)
+    ends = [net.tensor((*lead, made * (1 + (both and merged)))) for _ in range(1 + (both and not merged))]
+    name = f"{'BI' if both else 'UNI'}DIRECTIONAL_SEQUENCE_LSTM"
+    options = {"TimeMajor": major, "FusedActivationFunction": act} | ({"MergeOutputs": merged} if both else {}) | more
+    net.many(name, [x, *lanes[0], *(lanes[1] if both else []), *states, *rest], ends, **options)
+
+
+def _rnn(net: Net, *, both: bool = False, merged: bool = False) -> None:
+    x, lanes = net.input(1, 5, 4), list[int]()
+    for _ in range(1 + both):
+        lanes += [net.weight(3, 4), net.weight(3, 3), net.weight(3), net.tensor((1, 3), variable=True)]
+    ends = [net.tensor((1, 5, 3 * (1 + merged))) for _ in range(1 + (both and not merged))]
+    options = {"FusedActivationFunction": 4} | ({"MergeOutputs": merged} if both else {})
+    name = f"{'BI' if both else 'UNI'}DIRECTIONAL_SEQUENCE_RNN"
+    net.many(name, [x, *lanes, *([-1] * 3 if both else [])], ends, **options)
 
 
 def _svdf(net: Net, rank: int = 2) -> None:
@@ -259,6 +278,21 @@ def _embedding(net: Net) -> None:
     net.op("EMBEDDING_LOOKUP", at, net.weight(9, 5), shape=(4, 5), kind="float32")
 
 
+LSTMS: dict[str, dict[str, Any]] = {
+    "": {},
+    "-major": {"major": True},
+    "-clipped": {"CellClip": 0.2},
+    "-coupled": {"coupled": True},
+    "-sees": {"sees": True},
+    "-coupled-sees": {"coupled": True, "sees": True},
+    "-projected": {"made": 2, "ProjClip": 0.1},
+    "-relu": {"act": RELU},
+    "-both": {"both": True, "merged": False},
+    "-merged": {"both": True, "major": True},
+    "-both-clipped": {"both": True, "CellClip": 0.2, "sees": True, "merged": False},
+    # Of more images than one the interpreter takes the state of the first two where it joins rows by image.
+    "-merged-rows": {"both": True, "batch": 1},
+}
 CASES: dict[str, Maker] = {
     **{op: _unary(op) for op in (
         "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1",
@@ -322,7 +356,8 @@ CASES: dict[str, Maker] = {
        for options in ({}, {"AlignCorners": True}, {"HalfPixelCenters": True})},
     "block": _block, "flattened": _flattened, "anchors": _anchors, "attention": _attention, "halves": _halves,
     "CONV_3D": _three_axes, "PRELU": _prelu, "SELECT_V2": _select, "SVDF": _svdf,
-    "SVDF-1": lambda net: _svdf(net, 1), "LSTM": _lstm, "LSTM-major": lambda net: _lstm(net, major=True), "RNN": _rnn,
+    "SVDF-1": lambda net: _svdf(net, 1), **{f"LSTM{name}": partial(_lstm, **more) for name, more in LSTMS.items()},
+    "RNN": _rnn, "RNN-both": partial(_rnn, both=True), "RNN-merged": partial(_rnn, both=True, merged=True),
     "dilated": lambda net: net.conv(net.input(1, 9, 9, 3), 4, 3, dilation=2, padding=SAME),
     "padded-same": lambda net: net.conv(
         net.op("PAD", net.input(1, 6, 6, 3), net.const([[0, 0], [1, 1], [1, 1], [0, 0]]), shape=(1, 8, 8, 3)), 4, 3
@@ -373,7 +408,7 @@ def ran(data: bytes, calls: int = 2, seed: int = 1) -> list[tuple[list[np.ndarra
     return pairs
 
 
-def _first(found: Translated, name: str, value: np.ndarray) -> np.ndarray:
+def _first(found: ModelFile, name: str, value: np.ndarray) -> np.ndarray:
     return np.moveaxis(value, -1, 1) if name in found.turned else value
 
 
@@ -446,7 +481,12 @@ def test_phases_of_transposed_convolutions(taps: int) -> None:
                 "TRANSPOSE_CONV", net.const([2, *sizes, 3]), w, x, b, shape=(2, *sizes, 3), kind="int8",
                 Padding=padding, StrideH=stride, StrideW=stride, scale=0.5, zero=-20,
             )  # fmt: skip
-            for theirs, mine in ran(packed(net), calls=1):
+            data = packed(net)
+            made = {node.op_type for node in translate(data, "x").model.graph.node}
+            phases = taps >= stride and (padding == SAME or taps % stride == 0)
+            assert ("ConvTranspose" in made) != phases
+            assert "opaque" not in [one.op for one in _network(data).operators]
+            for theirs, mine in ran(data, calls=1):
                 assert np.abs(theirs[0].astype(int) - mine[0].astype(int)).max() <= 1
 
 
@@ -525,7 +565,7 @@ NETWORKS: dict[str, Callable[[], bytes]] = {
         *(f"TRANSPOSE_CONV-{padding}-{stride}" for padding in (SAME, VALID) for stride in (1, 2, 3)),
     )},
     **{kind: partial(made, _whole(kind)) for kind in ("int8", "uint8", "int16")},
-    "streaming": partial(streaming, "int8"), "streaming-float": streaming,
+    "streaming": partial(streaming, "int8"), "streaming-float": streaming, "ds_cnn": ds_cnn,
     **{name: partial(lambda name: of_network(load_network(name)), name) for name in (
         "mobilenet_v1_025", "fd_mobilenet", "squeezenet1_1", "mobilenet_v2",
     )},
@@ -534,7 +574,7 @@ NETWORKS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_macs_and_weights_counted_from_the_tensors(name: str) -> None:
-    """30 files; what stays on chip between calls is no weight."""
+    """31 files; what stays on chip between calls is no weight."""
     data = NETWORKS[name]()
     found = _network(data)
     assert (found.macs, found.parameters) == _counted(data)
@@ -654,6 +694,22 @@ def test_a_custom_operator_is_kept_with_its_name() -> None:
     assert "FancyPostProcess (custom)" in " ".join(found.warnings)
 
 
+@pytest.mark.parametrize("name", ["IF", "WHILE"])
+def test_what_runs_other_subgraphs_is_kept_and_says_so(name: str) -> None:
+    net, other = Net(), Net()
+    other.op("RELU", other.input(1, 4, 4, 2))
+    x, made = net.conv(net.input(1, 4, 4, 3), 2), net.tensor((1, 4, 4, 2))
+    read = [x] if name == "WHILE" else [net.op("GREATER", net.input(), net.const(0.5, "float32"), kind="bool"), x]
+    net.many(name, read, [made], **dict.fromkeys(_SUBGRAPHS[name], 1))
+    net.conv(made, 5)
+    found = _network(packed(net, other))
+    assert f"tflite.{name} (its subgraphs are not read)" in " ".join(found.warnings)
+    assert found.macs == 16 * 2 * 3 + 16 * 5 * 2
+
+
+_SUBGRAPHS = {"IF": ("ThenSubgraphIndex", "ElseSubgraphIndex"), "WHILE": ("CondSubgraphIndex", "BodySubgraphIndex")}
+
+
 def test_weights_that_are_computed_are_kept_with_the_reason() -> None:
     def make(net: Net) -> None:
         x = net.input(1, 8, 8, 3)
@@ -720,6 +776,21 @@ def test_weights_that_two_layers_share_are_there_once() -> None:
     found = _network(made(make))
     assert found.parameters == 4 * 9 * 4 + 2 * 4  # biases of their own
     assert found.macs == 2 * 36 * 4 * 36
+
+
+@pytest.mark.parametrize("flat_first", [True, False])
+def test_weights_that_a_flattened_map_and_rows_share_are_there_once(flat_first: bool) -> None:
+    """A fully connected layer of a map of 4 x 4 x 2, and one of rows as they are, in either order."""
+
+    def make(net: Net) -> None:
+        x, w = net.conv(net.input(1, 4, 4, 3), 2, 3), net.weight(5, 32)
+        flat = net.op("RESHAPE", x, net.const([1, 32]), shape=(1, 32))
+        parts = [flat, net.input(1, 32, name="rows")][:: 1 if flat_first else -1]
+        net.op("ADD", *(net.op("FULLY_CONNECTED", one, w, shape=(1, 5)) for one in parts))
+
+    assert _network(made(make)).parameters == 2 * 27 + 2 + 5 * 32
+    for theirs, mine in ran(made(make)):
+        np.testing.assert_allclose(mine[0], theirs[0], rtol=2e-5, atol=2e-5)
 
 
 def _new_and_gone(net: Net) -> None:

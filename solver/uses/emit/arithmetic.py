@@ -30,7 +30,7 @@ from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Chain, Passing, statements
 from solver.uses.emit.pointwise import by_channel, clip_of, quantiser
 from solver.uses.emit.requantise import scaled, shares
-from solver.uses.emit.several import Resized, is_gridded
+from solver.uses.emit.several import PARTS, Resized, is_gridded
 from solver.uses.emit.text import floats_of, function, literal
 from solver.uses.emit.values import coordinates_in, coordinates_of, storage_order
 
@@ -185,7 +185,7 @@ class Arithmetic:
 
     def reading(self, base: Numbers) -> Numbers:
         """Return the layer's numbers with what it takes of its inputs."""
-        lines = self._read_functions()
+        lines = self._read_functions(exact=self.grid is not None)
         return replace(base, seen=tuple(lines) if any(lines) else (), taken=self._taken(lines))
 
     def require_held(self) -> None:
@@ -210,8 +210,7 @@ class Arithmetic:
             require(not spills or machine.psum_bytes == 4, self.where, "sums of real numbers take psum_bytes 4")
             made = Numbers(self.passing.stored(self.names[0]), "f32", result, "f32", "f32", "float")
         kinds = {self.passing.kinds[name] for name in self.names}
-        resized = None if not isinstance(self.operator, Resample) or is_gridded(self.operator) else self.operator
-        copies = resized is not None and Resized(self.model, resized, self.layer).copies
+        copies = isinstance(self.operator, Resample) and not is_gridded(self.operator) and self.resized.copies
         op = self.model.node(self.operator.name).op.removeprefix("certile.")
         said = f"{op} of integers, which no scale dequantises: quantise it as QDQ"
         require(copies or kinds <= set(FLOATS), self.where, said)
@@ -245,15 +244,18 @@ class Arithmetic:
 
     # ---- inputs ----------------------------------------------------------------------------------------------------
 
-    def _read_functions(self) -> list[tuple[str, ...]]:
-        """By input the function that the layer applies to what it reads; empty where there is none."""
+    def _read_functions(self, *, exact: bool) -> list[tuple[str, ...]]:
+        """By input the function that the layer applies to what it reads; empty where there is none.
+
+        `exact`: it takes integers that are dequantised last.
+        """
         found: list[tuple[str, ...]] = []
         for k, name in enumerate(self.names):
             chain = self.passing.before(name)
-            exact = self.grid is not None and chain.operators and self.passing.kinds[name] in FLOATS
-            chain = replace(chain, operators=chain.operators[:-1]) if exact else chain
+            real = exact and chain.operators and self.passing.kinds[name] in FLOATS
+            chain = replace(chain, operators=chain.operators[:-1]) if real else chain
             tables, changes = statements(self.model, chain, self._place_in, f"seen_{k}_", rule=self.elements.rule)
-            if self.grid is None and name in self.passing.constants:
+            if not exact and name in self.passing.constants:
                 place = self._place_in(self.model.network.operator(name))
                 made = quantiser(self.passing.constants[name], f"seen_{k}", place)
                 tables, changes = made.lines(), list(made.statements)
@@ -347,7 +349,8 @@ class Arithmetic:
         else:
             require(not lines, self.where, "computes in real numbers: use requantise float")
         factor = self._factor(np.float32 if self._in_floats() else np.float64).astype(np.float64)
-        tables, body, rest = self._by_multiplier(factor / divisor, self.elements.sums)
+        short = divisor > 1 and self.grid is not None and divisor * self.grid.reach < 2**31
+        tables, body, rest = self._by_multiplier(factor, "i32" if short else self.elements.sums, divisor)
         return tables, [*mean, *body], rest
 
     def _in_floats(self) -> bool:
@@ -363,15 +366,59 @@ class Arithmetic:
         same = grid.scale[0] == target.scale[0] and grid.one_zero == target.one_zero
         return int(grid.one_zero) if same else 0
 
-    def _by_multiplier(self, factor: np.ndarray, sums: str) -> _Made:
-        """A sum times a factor (one, or by channel), in steps of the result."""
+    def _by_multiplier(self, factor: np.ndarray, sums: str, divisor: int = 1) -> _Made:
+        """A sum times a factor (one, or by channel) and through a divisor, in steps of the result.
+
+        A factor of single precision is divided by the scale of the result as such, as TFLite does.
+        """
         rest, target, (lo, hi) = self._target()
         require(target is not None, self.where, "what follows on its sums takes real numbers: use requantise float")
         assert target is not None
-        ratio = factor / target.scale.astype(np.float64)
-        tables, text = scaled(self.elements.rule, sums, "sum", [float(one) for one in ratio], self._channel)
+        ratio = [float(one) for one in factor / target.scale.astype(factor.dtype)]
+        value = "(int32_t)sum" if divisor > 1 and sums == "i32" else "sum"
+        tables, text = scaled(self.elements.rule, sums, value, ratio, self._channel, divisor)
         zero, (least, most) = target.one_zero, self._clipped(target, lo, hi)
         return tables, [f"float x = (float)certile_limit({text} + {zero}, {least}, {most});"], rest
+
+    @cached_property
+    def resized(self) -> Resized:
+        """The layer as a map of another size."""
+        operator = self.operator
+        assert isinstance(operator, Resample)
+        return Resized(self.model, operator, self.layer, self._kept in ("i8", "i16"))
+
+    @cached_property
+    def _kept(self) -> str:
+        """The kind of integers that it makes of others of the same scale by whole numbers; empty if it does not."""
+        read, chain = self._grid(self.names[0]), self.passing.before(self.names[0])
+        _, made, ends = self._target()
+        if self.elements.rule == "float" or read is None or made is None or not read.alike(made):
+            return ""
+        wide = self.elements.sums == "i64"  # sums of 16 bits need that, real ones have 32
+        fits = self.layer.kind == "eltwise" or {"i16": wide, "u8": not wide}.get(made.kind, True)
+        plain = len(chain.operators) == (self.passing.kinds[self.names[0]] in FLOATS)  # no function but a dequantiser
+        return made.kind if fits and plain and ends == (-np.inf, np.inf) else ""
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether it is a map of another size with the integers that it reads, or some between these."""
+        return self.resized.integral or (self._kept == "u8" and self.resized.linear)
+
+    def interpolated(self) -> Numbers:
+        """Integers between those of a map; of unsigned ones sums are real numbers, which TFLite rounds a half up."""
+        stored, eltwise, rest = self._kept, self.layer.kind == "eltwise", self._target()[0]
+        sums = ("i64" if stored == "i16" else "i32") if eltwise else self.elements.sums
+        sums = sums if self.resized.counts else "f32"
+        nearest = {"double": "away", "single": "up", "even": "even"}[self.elements.rule]
+        text = (
+            f"certile_half_{nearest}(sum, {2 * int(np.log2(PARTS))})" if self.resized.counts else "floorf(sum + 0.5f)"
+        )
+        base = Numbers(
+            stored, "i8", self.passing.stored(self.operator.name), sums, "i32", C_TYPES[sums],
+            taken=(f"({C_TYPES[sums]})certile_get_{stored}({{place}})",) * len(self.names),
+            finished=self._finished(f"{C_TYPES[sums]} sum", [], [f"float x = (float){text};"], rest),
+        )  # fmt: skip
+        return self.resized.scattered(base) if eltwise else self.resized.numbers(base)
 
     def of_maps(self, op: str) -> Numbers:
         """A function of quantised maps by whole numbers; of a sum, or the largest of unlike scales, by shares.
@@ -381,7 +428,7 @@ class Arithmetic:
         rule, product, extreme = self.elements.rule, op == "Mul", _EXTREMES.get(op)
         grids = [self._grid(name) for name in self.names]
         chains = [self.passing.before(name) for name in self.names]
-        whole = all(g is not None for g in grids) and all(len(c.operators) < 2 and c.joined is None for c in chains)
+        whole = all(g is not None for g in grids) and all(c.joined is None for c in chains)
         known = op in ("Add", "Sum", "Sub") or extreme or (product and len(grids) == 2)
         require(bool(known) and whole and len(grids) == len(self.operator.inputs), self.where,
                 f"{op} of these operands computes in real numbers: use requantise float")  # fmt: skip
@@ -392,20 +439,22 @@ class Arithmetic:
         added = () if product or extreme else reaches
         kept, left = shares(scales, BYTES[self.passing.stored(self.names[0])], added)
         apart = product or (extreme is not None and len(set(scales)) == 1)
-        for grid, name, (multiplier, shift) in zip(found, self.names, kept, strict=True):
-            value = f"(certile_get_{self.passing.stored(name)}({{place}}) - {grid.one_zero})"
+        seen = self._read_functions(exact=True)
+        for k, (grid, name, (multiplier, shift)) in enumerate(zip(found, self.names, kept, strict=True)):
+            value = f"certile_get_{self.passing.stored(name)}({{place}})"
+            value = f"(int32_t)seen_{k}({value}, {{names}})" if seen[k] else value
+            value = f"({value} - {grid.one_zero})"
             less = "-" if op == "Sub" and taken else ""
             shared = f"{less}(int32_t)certile_requantise_{rule}({value} * {1 << left}, {multiplier}, {shift})"
             taken.append(value if apart else shared)
-        factor = 2 * max(scales) / (1 << left)
-        if apart:
-            factor = float(np.float32(scales[0]) * np.float32(scales[1])) if product else scales[0]
-        tables, body, rest = self._by_multiplier(np.array([factor]), "i32")
+        factor = np.array([scales[0] if apart else 2 * max(scales) / (1 << left)])
+        factor = np.prod(np.array(scales, np.float32), keepdims=True) if product else factor
+        tables, body, rest = self._by_multiplier(factor, "i32")
         return Numbers(
             self.passing.stored(self.names[0]), "i8", self.passing.stored(self.operator.name), "i32", "i32", "int32_t",
             combine=extreme or ("{row} *= {value};" if product else "{row} += {value};"),
             combine_first="{row} = {value};",
-            finished=self._finished("int32_t sum", tables, body, rest), taken=tuple(taken),
+            finished=self._finished("int32_t sum", tables, body, rest), taken=tuple(taken), seen=tuple(seen),
         )  # fmt: skip
 
     def _target(self) -> tuple[tuple[Operator, ...], Grid | None, tuple[float, float]]:

@@ -21,13 +21,15 @@ from instances.network.operators import GRID, Concat, Eltwise, Input, Opaque, Op
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
+from solver.uses.emit.arithmetic import Arithmetic
 from solver.uses.emit.arrange import Arranged, Arranger, Host
+from solver.uses.emit.integers import softmax
 from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype, require, rounded
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.moves import Picked, moved, moves
 from solver.uses.emit.passing import kind_of, statements
 from solver.uses.emit.pointwise import Stage, stage
-from solver.uses.emit.several import Gridded, Resized, is_gridded
+from solver.uses.emit.several import Gridded, is_gridded
 from solver.uses.emit.states import paired
 from solver.uses.emit.text import block, floats_of, identifier, literal, longs
 from solver.uses.emit.values import Value, contiguous
@@ -152,8 +154,10 @@ class ModelArranger(Arranger):
             kinds = {self.passing.stored(source) for source in operator.inputs}
             require(len(kinds) == 1, f"operator {operator.name}", f"it joins elements of {' and '.join(sorted(kinds))}")
             return self._concat(name, operator)
-        if operator.name in self.passing.applied | self.passing.read:
+        if operator.name in self.passing.applied | self.passing.read | self.passing.inside:
             return self.made.values[operator.inputs[0]]
+        if operator.name in self.passing.whole:
+            return self._in_whole_numbers(name, operator, self.passing.whole[operator.name])
         source = self._complete(operator.inputs[0])
         if isinstance(operator, Eltwise):
             return self._computed(name, operator, source)
@@ -170,7 +174,7 @@ class ModelArranger(Arranger):
             return value
         if is_gridded(operator):
             return self._gridded(operator)[k]
-        rows, columns = Resized(self.model, operator, layer).gathered(k)
+        rows, columns = Arithmetic(self.passing, operator, layer).resized.gathered(k)
         picked = Picked((np.arange(value.shape[0]), np.arange(value.shape[1]), rows, columns))
         number = self.network.operators.index(operator)
         return self._picked(f"near_{number:03}_{k}", operator, value, picked)
@@ -319,7 +323,23 @@ class ModelArranger(Arranger):
         self._host(lines, f"{operator.name}: no part of the plan", rows=True)
         return self._as(name, to, "f32", wanted)
 
+    def _in_whole_numbers(self, name: str, operator: Operator, chain: Sequence[Operator]) -> Value:
+        """What a chain of functions makes of integers without real numbers between."""
+        first = chain[0].inputs[0]
+        source, kind = self._complete(first), self.passing.by_host(first)
+        wanted, why = self.passing.stored(operator.name), f"{chain[-2].name}: no part of the plan"
+        if not softmax(self.model, chain, "", ""):
+            made = self.passing.rescaled(chain, [f"i{k}" for k in range(len(operator.shape))])
+            to = self.homes.get(operator.name) or self._fresh(name, operator)
+            self._host(block("", [*made[0], *self._each(to, source, Stage((), tuple(made[1])), (wanted, kind))]), why)
+            return to
+        if not source.same_places(contiguous(source.array, source.shape)):
+            source = self._flat(f"{name}_in", source, operator.name)
+        to = self.new(name, operator.shape, BYTES[wanted])
+        self._host(softmax(self.model, chain, self.made.place(to), self.made.place(source)), why, rows=True)
+        return to
+
     def _same(self, operator: Operator) -> bool:
         if isinstance(operator, Eltwise):
-            return operator.name in self.passing.applied | self.passing.read
+            return operator.name in self.passing.applied | self.passing.read | self.passing.inside
         return super()._same(operator)

@@ -159,6 +159,10 @@ class Grid:
         """The zero point, where there is one."""
         return int(self.zero[0])
 
+    def alike(self, other: Grid) -> bool:
+        """Whether integers stand for the same numbers there; both have one scale."""
+        return (self.kind, self.scale[0], self.one_zero) == (other.kind, other.scale[0], other.one_zero)
+
     @property
     def reach(self) -> int:
         """How far integers are from the zero point at most."""

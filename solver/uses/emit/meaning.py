@@ -25,7 +25,7 @@ from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Passing
 from solver.uses.emit.pointwise import BINARY
 from solver.uses.emit.requantise import check_rule
-from solver.uses.emit.several import Gridded, Resized, cell, is_cell, is_gridded
+from solver.uses.emit.several import Gridded, cell, is_cell, is_gridded
 from solver.uses.emit.states import paired
 
 LAYERS = frozenset(
@@ -127,6 +127,8 @@ class Meaning:
         trained = self.trained(operator, layer) if layer.weights == "constant" else None
         made = Arithmetic(self.passing, operator, layer, trained)
         made.require_held()
+        if isinstance(operator, Resample) and not is_gridded(operator) and made.interpolates:
+            return made.interpolated()
         base = made.single() if made.grid is None else made.whole()
         lines: list[str] = []
         divisor = 1
@@ -135,8 +137,7 @@ class Meaning:
         elif isinstance(operator, Resample) and is_gridded(operator):
             base = Gridded(operator, node).numbers(base)
         elif isinstance(operator, Resample):
-            resized = Resized(self.model, operator, layer)
-            base = resized.scattered(base) if layer.kind == "eltwise" else resized.numbers(base)
+            base = made.resized.scattered(base) if layer.kind == "eltwise" else made.resized.numbers(base)
         elif is_cell(self.model, operator):
             base = cell(self.model, operator, layer, base)
         elif isinstance(operator, Eltwise) and made.elements.rule != "float":

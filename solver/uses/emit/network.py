@@ -391,6 +391,7 @@ class NetworkPlanned:
 
     def _network(self) -> str:
         used = ["host", "check", "guard", *(["rows"] if self._uses_rows else []), "tile"]
+        used += ["requantise"] if self.meaning is not None else []
         lines = ['#include "network.h"', "", *(f'#include "certile_{name}.h"' for name in used)]
         lines += ["", "#include <math.h>", ""]
         lines += [f"extern unsigned char certile_{name}[{n}];" for name, n in self.machine.memories.items()]

@@ -20,12 +20,11 @@ import numpy as np
 from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.network.stores import inputs_of
 from instances.network.workload import Layer
-from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
+from solver.uses.emit.integers import rescaled, softmax
 from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, QUANTISERS, Elements, Grid, grid_of, require
 from solver.uses.emit.moves import moves
-from solver.uses.emit.pointwise import clip_of, stage
-from solver.uses.emit.requantise import multiplier_of
+from solver.uses.emit.pointwise import stage
 from solver.uses.emit.several import is_gridded
 from solver.uses.emit.text import identifier, indented
 
@@ -266,6 +265,43 @@ class Passing:
                 return frozenset(found)
             refused |= broken
 
+    @cached_property
+    def whole(self) -> Mapping[str, tuple[Operator, ...]]:
+        """By quantiser that the host computes all operators from a dequantiser on, if it does that in whole numbers."""
+        found: dict[str, tuple[Operator, ...]] = {}
+        for last in self.model.network.operators if self.elements.rule != "float" else ():
+            chain = self._from_dequantiser(last)
+            if chain and (softmax(self.model, chain, "", "") or self.rescaled(chain, ["0"] * len(last.shape))[1]):
+                found[last.name] = chain
+        return found
+
+    @cached_property
+    def inside(self) -> frozenset[str]:
+        """What lies within these, and nobody else reads."""
+        ends = frozenset(self.whole)
+        inner = [one.name for chain in self.whole.values() for one in chain[:-1]]
+        return frozenset(name for name in inner if len(self.readers[name]) == 1 and name not in self.results) - ends
+
+    def _from_dequantiser(self, last: Operator) -> tuple[Operator, ...]:
+        """The operators of the host that make each its one input, up to a quantiser; none if nothing dequantises."""
+        chain, others = [last], self.applied | self.read
+        node = self.model.node(last.name) if last.name in self.model.origin else None
+        if node is None or node.op != "QuantizeLinear" or last.name in others:
+            return ()
+        while isinstance(one := chain[0], Eltwise) and len(one.inputs) == 1 and one.shape == last.shape:
+            one = self.model.network.operator(one.inputs[0])
+            chain.insert(0, one)
+            if self.per_tensor(one):
+                return tuple(chain)
+            if len(self.readers[one.name]) > 1 or one.name in self.results or one.name in others:
+                break
+        return ()
+
+    def rescaled(self, chain: Sequence[Operator], place: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Tables and C of all operators of a chain at once; none if it is not of whole numbers."""
+        last, *found = rescaled(self.model, chain, self.elements.rule, "t", place) or (0, [], [])
+        return (found[0], found[1]) if last == len(chain) - 1 else ([], [])
+
     def before(self, name: str) -> Chain:
         """The functions that a reader of `name` applies."""
         chain: list[Operator] = []
@@ -361,56 +397,6 @@ def kind_of(name: str, operator: str) -> str:
 # ---- chains as C ---------------------------------------------------------------------------------------------------
 
 
-def _other_scale(
-    model: OnnxModel, some: Sequence[Operator], rule: str, name: str, coordinates: Sequence[str]
-) -> tuple[int, list[str], list[str]] | None:
-    """How integers of a scale become those of another one: nodes behind the first, tables, C. None if they do not.
-
-    Between the two there may be functions that cut numbers off, or one that scales those below 0.
-    """
-    nodes = [model.node(one.name) for one in some]
-    last = next((k for k, node in enumerate(nodes) if node.op == "QuantizeLinear"), 0)
-    if not last or nodes[0].op != "DequantizeLinear":
-        return None
-    before, behind = (grid_of(model, nodes[k]) for k in (0, last))
-    if before.axis is not None or behind.axis is not None or any(model.body(one.name) for one in some[: last + 1]):
-        return None
-    ratio, (lo, hi) = float(before.scale[0]) / float(behind.scale[0]), behind.limits
-    centred = f"((int32_t)x - {before.one_zero})"
-
-    def by(factor: float, value: str = centred) -> str:
-        multiplier, shift = multiplier_of(factor)
-        return f"certile_requantise_{rule}({value}, {multiplier}, {shift})"
-
-    made, tables = by(ratio), list[str]()
-    for node in nodes[1:last]:
-        if (ends := clip_of(model, node)) is not None:
-            least, most = (np.rint(np.float32(end) / behind.scale[0]) + behind.one_zero for end in ends)
-            lo, hi = int(min(max(lo, least), hi)), int(max(min(hi, most), lo))
-        elif node.op == "LeakyRelu" and last == 2:
-            below = by(ratio * float(np.float32(node.number("alpha", 0.01))))
-            made = f"({centred} < 0 ? {below} : {made})"
-        elif node.op == "PRelu" and last == 2 and (slopes := _slopes(model, node, some[1])) is not None:
-            tables.append(f"static const int32_t {name}_slope[] = {{{', '.join(map(str, slopes[0]))}}};")
-            below = by(ratio * slopes[1], f"{centred} * {name}_slope[{coordinates[1]}]")
-            made = f"({centred} < 0 ? {below} : {made})"
-        else:
-            return None
-    return last, tables, [f"x = (float)certile_limit({made} + {behind.one_zero}, {lo}, {hi});"]
-
-
-def _slopes(model: OnnxModel, node: Node, operator: Operator) -> tuple[list[int], float] | None:
-    """The integers, by channel, and the scale of what numbers below 0 are multiplied by; None if they are not such."""
-    found = model.quantised(node.input(1))
-    if found is None or found.scale.size > 1:
-        return None
-    channels = operator.shape[1]
-    if found.integers.size not in (1, channels) or found.integers.shape[-3:-2] not in ((), (found.integers.size,)):
-        return None
-    integers = found.integers.astype(np.int64).reshape(-1) - int(found.zero.reshape(-1)[0])
-    return np.broadcast_to(integers, channels).tolist(), float(found.scale.reshape(-1)[0])
-
-
 def statements(
     model: OnnxModel, chain: Chain, place: Callable[[Operator], Sequence[str]], prefix: str, begin: int = 0, *,
     rule: str = "float",
@@ -440,7 +426,7 @@ def statements(
             continue
         at = list(place(one))
         at[1:2] = [f"({at[1]} - {begin})"] if begin else at[1:2]
-        if rule != "float" and (whole := _other_scale(model, chain.operators[number:], rule, f"{prefix}{number}", at)):
+        if rule != "float" and (whole := rescaled(model, chain.operators[number:], rule, f"{prefix}{number}", at)):
             skipped, more, body = whole
             tables += more
             lines += [f"/* {identifier(chain.operators[number + skipped].name)} */", *body]

@@ -32,10 +32,11 @@ def check_rule(rule: str) -> str:
     return rule
 
 
-def multiplier_of(real: float) -> tuple[int, int]:
+def multiplier_of(real: float, divisor: int = 1) -> tuple[int, int]:
     """Return multiplier and shift of a positive factor; (0, 0) for one that makes nothing of any sum.
 
-    Raises InputError if it is 2^31 or more.
+    With a divisor its multiplier is divided, rounded down: so TFLite has a mean (QuantizedMeanOrSum in reduce.h).
+    Raises InputError if the factor is 2^31 or more.
     """
     part, shift = frexp(real)
     number = round(part * 2**31)
@@ -43,12 +44,15 @@ def multiplier_of(real: float) -> tuple[int, int]:
         number, shift = number // 2, shift + 1
     if shift > _MOST - 1:
         raise InputError(f"a factor of {real:.3g}: multipliers are below 2^30: no C is written, use requantise float")
-    return (0, 0) if shift < -_MOST else (number, shift)
+    more = min(divisor.bit_length() - 1, _MOST + shift)
+    return (0, 0) if shift < -_MOST else ((number << more) // divisor, shift - more)
 
 
-def scaled(rule: str, sums: str, value: str, factors: Sequence[float], channel: str) -> tuple[list[str], str]:
-    """Return tables, and the C text of a sum times a factor, one for all or by channel."""
-    pairs = [multiplier_of(float(one)) for one in factors]
+def scaled(
+    rule: str, sums: str, value: str, factors: Sequence[float], channel: str, divisor: int = 1
+) -> tuple[list[str], str]:  # fmt: skip
+    """Return tables, and the C text of a sum times a factor, one for all or by channel, through a divisor."""
+    pairs = [multiplier_of(float(one), divisor) for one in factors]
     wide = "64" if sums == "i64" else ""
     if len(set(pairs)) == 1:
         return [], f"certile_requantise{wide}_{rule}({value}, {pairs[0][0]}, {pairs[0][1]})"

@@ -4,6 +4,7 @@ A map of another size (Resize)
     An element of the result is a sum of elements of a window of the map. What it takes of them is the product of what
     it takes along rows and along columns (`instances.onnx.resize`): two tables, by place and tap. Where an
     element reads its neighbours by itself (`Resample.scattered`), every tap is an input, which the host has gathered.
+    Integers are interpolated in whole numbers: what is taken of them counts 1024ths.
 Grids (GridSample)
     The host finds the neighbours of every place, and how far the place lies behind the first of them along each axis
     (certile_neighbours of certile_rows.h): columns first, as in a grid. The layer reads both parts of a pixel, then one
@@ -32,21 +33,61 @@ from instances.onnx.model import OnnxModel
 from solver.uses.emit.kinds import FLOATS, require
 from solver.uses.emit.numbers import Numbers
 from solver.uses.emit.pointwise import body
-from solver.uses.emit.text import floats_of, longs
+from solver.uses.emit.text import floats_of, longs, whole_numbers
 from solver.uses.emit.values import Value, coordinates_of
+
+#: In so many parts TFLite cuts the distance of two elements of a map of integers.
+PARTS = 2**10
 
 
 @dataclass(frozen=True)
 class Resized:
-    """A map of another size."""
+    """A map of another size; `whole`: of integers that are interpolated in whole numbers where that can be."""
 
     model: OnnxModel
     operator: Resample
     layer: Layer
+    whole: bool = False
 
     @cached_property
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
-        """What elements of the result take along rows, and along columns."""
+        """What elements of the result take along rows, and along columns: real numbers, or 1024ths."""
+        return self._real if self._counted is None else self._counted
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is interpolated along lines."""
+        return bool(self.model.node(self.operator.name).text("coordinates", ""))
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts 1024ths."""
+        return self._counted is not None
+
+    @property
+    def integral(self) -> bool:
+        """Whether it takes whole numbers of integers."""
+        return self.counts or (self.whole and self.copies)
+
+    @cached_property
+    def _counted(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """What they take in 1024ths; None where they take other things, or more than a window has."""
+        how = self.model.node(self.operator.name).text("coordinates", "")
+        if not self.whole or how not in ("asymmetric", "half_pixel", "align_corners"):
+            return None
+        before = self.model.network.operator(self.operator.inputs[0]).shape[2:]
+        found = [_parts(*sizes, how) for sizes in zip(before, self.operator.shape[2:], strict=True)]
+        axes = found if self.layer.kind == "eltwise" else map(_windows, found, self._axes)
+        return (found[0], found[1]) if all((one.sum(axis=1) == PARTS).all() for one in axes) else None
+
+    @cached_property
+    def _axes(self) -> list[tuple[int, int, int, int]]:
+        """Along rows, and along columns: blocks, and stride, padding and taps of their windows."""
+        layer = self.layer
+        return [(layer.r, layer.stride_h, layer.pad_top, layer.kh), (layer.c, layer.stride_w, layer.pad_left, layer.kw)]
+
+    @cached_property
+    def _real(self) -> tuple[np.ndarray, np.ndarray]:
         node = self.model.node(self.operator.name)
         require(node.op == "certile.Resample", f"layer {self.layer.name} ({node.op})", "its arithmetic is not known")
         before = self.model.network.operator(self.operator.inputs[0]).shape[2:]
@@ -59,18 +100,21 @@ class Resized:
     @property
     def copies(self) -> bool:
         """Whether every element of the result is one of the map: so integers are taken as they are."""
-        return all(np.isin(one, (0, 1)).all() and (one.sum(axis=1) == 1).all() for one in self.matrices)
+        return all(np.isin(one, (0, 1)).all() and (one.sum(axis=1) == 1).all() for one in self._real)
 
     def numbers(self, base: Numbers) -> Numbers:
         """A sum of what elements of a window give; those of which nothing is taken are not looked at."""
-        axes = ((self.layer.r, self.layer.stride_h, self.layer.pad_top, self.layer.kh),
-                (self.layer.c, self.layer.stride_w, self.layer.pad_left, self.layer.kw))  # fmt: skip
-        down, over = (_windows(matrix, *axis) for matrix, axis in zip(self.matrices, axes, strict=True))
+        down, over = map(_windows, self.matrices, self._axes)
         rows, columns = coordinates_of(self.operator, self.layer)[2:]
         given = f"stage_down[({rows}) * {self.layer.kh} + i] * stage_over[({columns}) * {self.layer.kw} + j]"
-        text = f"{{{{ const float taken = {given}; if (taken != 0) {{{{ {{row}} += taken * {{value}}; }}}} }}}}"
-        tables = floats_of("stage_down", down), floats_of("stage_over", over)
+        kind = "int32_t" if self.integral else "float"
+        text = f"{{{{ const {kind} taken = {given}; if (taken != 0) {{{{ {{row}} += taken * {{value}}; }}}} }}}}"
+        tables = self._table("stage_down", down), self._table("stage_over", over)
         return replace(base, combine=text, tables=(*base.tables, *tables))
+
+    def _table(self, name: str, values: np.ndarray) -> str:
+        whole = self.integral
+        return whole_numbers(name, "int32_t", map(int, values.ravel())) if whole else floats_of(name, values)
 
     # ---- elements that read their neighbours by themselves ---------------------------------------------------------
 
@@ -92,15 +136,34 @@ class Resized:
         """A sum over inputs, each with what is taken of it."""
         tables, each = list[str](), list[str]()
         for k, ((_, down), (_, over)) in enumerate(self.taps):
-            tables += [floats_of(f"stage_down_{k}", down), floats_of(f"stage_over_{k}", over)]
+            tables += [self._table(f"stage_down_{k}", down), self._table(f"stage_over_{k}", over)]
             each.append(f"{{row}} += stage_down_{k}[r] * stage_over_{k}[c] * {{value}};")
         return replace(base, each=tuple(each), tables=(*base.tables, *tables))
 
 
-def _windows(matrix: np.ndarray, blocks: int, stride: int, pad: int, taps: int) -> np.ndarray:
+def _parts(before: int, after: int, how: str) -> np.ndarray:
+    """By element of a result the 1024ths that it takes of elements of a map, as TFLite rounds their places.
+
+    Sources: resize_bilinear.h of TFLite (ResizeBilinearInteger).
+    """
+    corners = how == "align_corners" and after > 1
+    one, other = (before - 1, after - 1) if corners else (before, after)
+    step = (PARTS * one + other // 2) // other
+    found = np.zeros((after, before), np.int64)
+    for k in range(after):
+        place = k * step + (step // 2 - PARTS // 2 if how == "half_pixel" else 0)
+        low, high = max(place, 0) // PARTS, -(-place // PARTS)
+        if low < before:
+            found[k, low] += PARTS * (low + 1) - place
+            found[k, min(high, before - 1)] += place - PARTS * low
+    return found
+
+
+def _windows(matrix: np.ndarray, axis: tuple[int, int, int, int]) -> np.ndarray:
     """Of every element of a result what it takes of the elements of its block's window, in their order."""
+    blocks, stride, pad, taps = axis
     up = len(matrix) // blocks
-    found = np.zeros((len(matrix), taps), np.float32)
+    found = np.zeros((len(matrix), taps), matrix.dtype)
     for at in range(len(matrix)):
         first = at // up * stride - pad
         inside = slice(max(first, 0), min(first + taps, matrix.shape[1]))

@@ -122,6 +122,11 @@ def floats_of(name: str, values: np.ndarray) -> str:
     return f"static const float {name}[] = {{{', '.join(literal(float(v)) for v in values.ravel())}}};"
 
 
+def whole_numbers(name: str, kind: str, values: Iterable[int]) -> str:
+    """Return a table of integers of a C type."""
+    return f"static const {kind} {name}[] = {{{', '.join(map(str, values))}}};"
+
+
 def literal(value: float) -> str:
     """Return a float as C text."""
     if np.isinf(value):

@@ -1,6 +1,7 @@
 /* Functions of several elements: see certile_rows.h. */
 #include "certile_rows.h"
 
+#include "certile_requantise.h"
 #include "certile_tile.h"
 
 #include <math.h>
@@ -19,6 +20,86 @@ void certile_softmax(unsigned char *to, const unsigned char *from, long outer, l
         for (long i = 0; i < size; i++) {
             const float x = certile_get_f32(from + (first + i * inner) * 4) - most;
             certile_put_f32(to + (first + i * inner) * 4, logarithm ? x - logf(sum) : expf(x) / sum);
+        }
+    }
+}
+
+/* 1 / (1 + x), x from 0 to 1 in 2^31sts: three of Newton's steps, in numbers below 4. */
+static int64_t reciprocal(int64_t x)
+{
+    const int32_t half = (int32_t)((x + INT32_MAX + 1) / 2);
+    int64_t found = 1515870810 + certile_requantise_double(half, -1010580540, 0);
+    for (int k = 0; k < 3; k++) {
+        const int64_t rest = (1 << 29) - certile_requantise_double(half, (int32_t)found, 0);
+        found += certile_limit(certile_requantise_double((int32_t)found, (int32_t)rest, 0) * 4, INT32_MIN, INT32_MAX);
+    }
+    return certile_limit(found * 2, INT32_MIN, INT32_MAX);
+}
+
+/* How many bits of 32 a number has to the left of its first one. */
+static int leading(int64_t x)
+{
+    int bits = 0;
+    while (x << bits < (int64_t)1 << 31) {
+        bits++;
+    }
+    return bits;
+}
+
+static int element8(const unsigned char *at, int low)
+{
+    return low < 0 ? certile_get_i8(at) : certile_get_u8(at);
+}
+
+void certile_softmax8(unsigned char *to, const unsigned char *from, long outer, long size, long inner, int low,
+                      const int32_t *exps)
+{
+    for (long k = 0; k < outer * inner; k++) {
+        const long first = k / inner * size * inner + k % inner;
+        int most = low;
+        int64_t sum = 0;
+        for (long i = 0; i < size; i++) {
+            const int x = element8(from + first + i * inner, low);
+            most = x > most ? x : most;
+        }
+        for (long i = 0; i < size; i++) {
+            sum += certile_half_away(exps[most - element8(from + first + i * inner, low)], 12);
+        }
+        const int bits = leading(sum);
+        const int32_t share = (int32_t)reciprocal((sum << bits) - ((int64_t)1 << 31));
+        for (long i = 0; i < size; i++) {
+            const int32_t x = exps[most - element8(from + first + i * inner, low)];
+            const int64_t made = certile_half_away(certile_requantise_double(x, share, 0), 35 - bits);
+            to[first + i * inner] = (unsigned char)certile_limit(made + low, low, low + 255);
+        }
+    }
+}
+
+void certile_softmax16(unsigned char *to, const unsigned char *from, long outer, long size, long inner,
+                       int32_t multiplier, int shift, const int16_t *exps, const int16_t *parts)
+{
+    for (long k = 0; k < outer * inner; k++) {
+        const long first = k / inner * size * inner + k % inner;
+        int most = INT16_MIN;
+        int64_t sum = 0;
+        for (long i = 0; i < size; i++) {
+            const int x = certile_get_i16(from + (first + i * inner) * 2);
+            most = x > most ? x : most;
+        }
+        for (long i = 0; i < size; i++) {
+            const int32_t below = certile_get_i16(from + (first + i * inner) * 2) - most;
+            const int64_t at = certile_requantise_double(below, multiplier, shift) + INT16_MAX;
+            const int32_t x = certile_between(certile_limit(at, INT16_MIN, INT16_MAX), exps);
+            certile_put_i16(to + (first + i * inner) * 2, (int16_t)x);
+            sum += x;
+        }
+        const int bits = leading(sum);
+        const int64_t beyond = (((sum << (bits - 1)) + (1 << 13)) >> 14) - 3 * (1 << 15);
+        const int32_t share = certile_between(certile_limit(beyond, INT16_MIN, INT16_MAX), parts);
+        for (long i = 0; i < size; i++) {
+            unsigned char *const at = to + (first + i * inner) * 2;
+            const int64_t made = certile_half_up((int64_t)certile_get_i16(at) * share, 31 - bits);
+            certile_put_i16(at, (int16_t)certile_limit(made, 0, INT16_MAX));
         }
     }
 }

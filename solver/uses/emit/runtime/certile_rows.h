@@ -1,9 +1,19 @@
-/* Functions of several elements at once, on floats that lie one after the other: `outer` times `size` times `inner`. */
+/* Functions of several elements at once, on floats (softmax on integers, too) that lie one after the other: `outer` times `size` times `inner`. */
 #ifndef CERTILE_ROWS_H
 #define CERTILE_ROWS_H
 
+#include <stdint.h>
+
 /* Functions along the middle axis. */
 void certile_softmax(unsigned char *to, const unsigned char *from, long outer, long size, long inner, int logarithm);
+
+/* The same softmax of integers of 8 bits (`low` is the smallest of their kind) and of 16: results count from there, in
+ * 256ths and in 32768ths. `exps`: exp of 0 to 255 steps below the largest element, in 2^31sts; of 16 bits exp from -10 to
+ * 0, `parts` 1 / (1 + x) from 0 to 1 (certile_between), and a multiplier and a shift that make 65535 of 10. */
+void certile_softmax8(unsigned char *to, const unsigned char *from, long outer, long size, long inner, int low,
+                      const int32_t *exps);
+void certile_softmax16(unsigned char *to, const unsigned char *from, long outer, long size, long inner,
+                       int32_t multiplier, int shift, const int16_t *exps, const int16_t *parts);
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + shift, `outer` times over `size` elements. Scale and shift (or NULL):
  * `rows` rows have numbers of their own, which then repeat, and `run` elements beside each other share one. */
