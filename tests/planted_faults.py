@@ -522,7 +522,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("steps: calls of turns for nothing", " & (self._made(k, steps) > 0)\n", "\n"),
         ("steps: weights that stay are always there", "np.add.at(change, last + 1,",
          "np.add.at(change, last * 0 + self.steps,"),
-        ("steps: pieces come for the first layer", "self.runs[stream.maker - self.group.first]", "0"),
+        ("steps: pieces come for the first layer", "reader = int(self.runs[stream.maker - self.group.first])", "reader = 0"),
         ("steps: weights that stay are there at once", "yield kept - before * each, first + before",
          "yield kept - before * each, first"),
         ("steps: blocks with no room for the next", "half = np.maximum(1, left // 2 // each)",
