@@ -30,8 +30,8 @@ from formulations.pareto import pareto
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Window, cut, windows
 
-#: Chains that are all listed; and where sums of windows are compared, which takes longer; chains of `few` steps.
-MANY, MANY_WINDOWS, SOME = 2_000_000, 300_000, 20_000
+#: Chains that are all listed; and where sums of windows are compared, which takes longer; chains of `few` steps, of `ends`.
+MANY, MANY_WINDOWS, SOME, BEGIN = 2_000_000, 300_000, 20_000, 3_000
 #: Above this comparing all chains with each other takes longer than it saves.
 _MOST = 1500
 #: Outputs of chains that are looked at together.
@@ -206,6 +206,24 @@ def few(extent: int, depth: int) -> Ints:
             break
     made: Ints = sizes[kept]
     return made
+
+
+@lru_cache(maxsize=256)
+def ends(extent: int, depth: int) -> Ints:
+    """Steps to begin with, ascending: for 1, 2, 3, 4, 6, 8, .. pieces the smallest, and the one with the smallest rest.
+
+    Of so many pieces that `BEGIN` chains can be made of them, with 1 and the extent.
+    """
+    sizes = np.arange(1, extent + 1, dtype=np.int64)
+    count = -(-extent // sizes)
+    for kept in (range(1, extent + 1), [*(1 << k for k in range(21)), *(3 << k for k in range(20))], [2, 4, 16, 64]):
+        some = np.isin(count, [*kept])
+        edge = (np.diff(count, prepend=extent + 1) != 0) | (np.diff(count, append=0) != 0)
+        for chosen in (some & edge, some & (np.diff(count, prepend=extent + 1) != 0)):
+            chosen = chosen | (sizes == 1) | (sizes == extent)
+            if number(int(chosen.sum()), depth) <= BEGIN:
+                return sizes[chosen]
+    return sizes[[0, -1]] if extent > 1 else sizes
 
 
 @lru_cache(maxsize=256)

@@ -130,8 +130,8 @@ def _visits(
 ) -> _Visits:  # fmt: skip
     """Count every visit of a Stay."""
     loops = steps.moving(at, stay.operand)
-    price = source(nest, levels, stay)
     stays = [one for _, one in nest.stays()]
+    price = source(stays, levels, stay)
     mine = [one for one in stays if one.operand == stay.operand]
     place = mine.index(stay)
     above = stays.index(mine[place - 1]) if place else -1

@@ -199,7 +199,7 @@ def _least(layer: Layer, on: Machine, order: Any, *, relax: bool) -> int | None:
     from formulations.levels import axes
 
     axes._table.cache_clear()
-    terms = Terms(layer, on, order, ("bytes@l2",), relax=relax)
+    terms = Terms(layer, on, order, ("bytes@l2",), how="cells" if relax else "")
     return Searched(terms, "bytes@l2", {}).best(None, ENDLESS)[1]
 
 
