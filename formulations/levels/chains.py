@@ -30,8 +30,8 @@ from formulations.pareto import pareto
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Window, cut, windows
 
-#: Chains that are all listed; and where sums of windows are compared, which takes longer; chains of `few` steps, of `ends`.
-MANY, MANY_WINDOWS, SOME, BEGIN = 2_000_000, 300_000, 20_000, 3_000
+#: Chains that are all listed; and where sums of windows are compared, which takes longer; of `few` steps; of `ends`.
+MANY, MANY_WINDOWS, SOME, BEGIN = 2_000_000, 300_000, 20_000, 800
 #: Above this comparing all chains with each other takes longer than it saves.
 _MOST = 1500
 #: Outputs of chains that are looked at together.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from formulations.clock import Clock
 from formulations.levels.orders import fed
-from formulations.levels.pieces import CLOSE, PAIRS, OneOrder
+from formulations.levels.pieces import CLOSE, OneOrder
 from formulations.levels.search import NOTHING, Searched
 from formulations.problem import Goal, Model, Piece, Unable
 from hwmodels.levels.schedule import LevelNest
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: How much longer queues are taken to be; steps of nests that are followed, at most; chains of a dimension that are
 #: tried where a nest is mended.
-_STRAINS, _STEPS, _TRIED = (1.25, 1.0, 1.1, 1.5, 2.0), 50_000, 6
+_STRAINS, _STEPS, _TRIED, _PAIRS = (1.25, 1.0, 1.1, 1.5, 2.0), 50_000, 6, 40_000
 
 
 class _Hunt:
@@ -53,7 +53,8 @@ class _Hunt:
         if value < self.best[0]:
             self.best = value, nest
             self.part.latest = one.order, nest
-        one.value = min(one.value, value)
+        if value < one.value:
+            one.value, one.nest = value, nest
         return value
 
     def descents(self, one: OneOrder, pairs: int, strains: Iterable[float]) -> None:
@@ -70,13 +71,22 @@ class _Hunt:
         if pairs and found:
             self.mend(one, searched, *min(found))
 
-    def mend(self, one: OneOrder, searched: Searched, value: int, picks: tuple[int, ...]) -> None:
+    def refine(self, one: OneOrder) -> None:
+        """Mend the nest of an order by chains that differ from its own in one step, until nothing is gained."""
+        before = NOTHING
+        while one.value < before and one.nest is not None:
+            before, searched = one.value, one.made("some")
+            picks = searched.terms.picks(one.nest)
+            if picks is not None:
+                self.mend(one, searched, one.value, tuple(picks), 3 * _TRIED)
+
+    def mend(self, one: OneOrder, searched: Searched, value: int, picks: tuple[int, ...], tried: int = _TRIED) -> None:
         """Exchange the chains of one dimension after the other, those with the best guess tried, by the true cost."""
         gained = value < NOTHING
         while gained:
             gained = False
             for a in range(len(picks)):
-                for pick in searched.ranked(picks, a)[:_TRIED]:
+                for pick in searched.ranked(picks, a)[:tried]:
                     if self.ended:
                         return
                     other = (*picks[:a], pick, *picks[a + 1 :])
@@ -88,11 +98,13 @@ class _Hunt:
 def hunted(part: LevelPart, goal: Goal) -> LevelNest | None:
     """The best nest that is found: all orders by one descent, the best of them closely."""
     hunt, pieces = _Hunt(part, goal), part.ordered(goal)
-    for strains, pairs, number in ((_STRAINS[:1], 0, None), (_STRAINS, PAIRS, CLOSE)):
+    for strains, pairs, number in ((_STRAINS[:1], 0, None), (_STRAINS, _PAIRS, CLOSE)):
         for one in sorted(pieces, key=lambda one: one.value)[:number]:
             if hunt.ended:
                 break
             hunt.descents(one, pairs, strains)
+    for one in sorted(pieces, key=lambda one: one.value)[:CLOSE]:
+        hunt.refine(one)
     pieces.sort(key=lambda one: one.value)
     return hunt.best[1]
 

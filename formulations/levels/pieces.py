@@ -27,6 +27,8 @@ class OneOrder(Piece[LevelNest]):
         self.part, self.order, self.asked = part, order, goal
         self.value = 1 << 62
         """The best plan that a descent has found."""
+        self.nest: LevelNest | None = None
+        """Of a time with transfers that overlap the nest of that value."""
         self.measures = tuple(dict.fromkeys((goal.measure, *goal.caps)))
         self._searched: Searched | None = None
 
@@ -38,9 +40,10 @@ class OneOrder(Piece[LevelNest]):
         return self._searched
 
     def made(self, how: How) -> Searched:
-        """A search over some chains."""
-        part = self.part
-        near = part.latest[1] if part.latest is not None and part.latest[0] == self.order else None
+        """A search over some chains, with those beside a nest that is known."""
+        part, near = self.part, self.nest
+        if near is None and part.latest is not None and part.latest[0] == self.order:
+            near = part.latest[1]
         terms = Terms(part.layer, part.machine, self.order, self.measures, residents=part.residents, how=how, near=near)
         return Searched(terms, self.asked.measure, self.asked.caps)
 

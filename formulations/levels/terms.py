@@ -54,9 +54,7 @@ class Row:
 
     def value(self, products: Ints) -> Ints:
         """The row for products (.., Q)."""
-        total = np.full(products.shape[:-1], self.constant, np.int64)
-        for term, factor in self.factors.items():
-            total += factor * products[..., term]
+        total: Ints = products[..., [*self.factors]] @ np.array([*self.factors.values()], np.int64) + self.constant
         for (one, two), factor in self.pairs.items():
             total += factor * products[..., one] * (2 * products[..., two] - 1)
         return total
@@ -64,24 +62,33 @@ class Row:
 
 @dataclass
 class Extreme:
-    """The largest, or the least, of some rows: what no queue, nor the PEs, can do without where they work side by side."""
+    """The largest of some rows, which no queue, nor the PEs, can do without; or the least. And a row in any case."""
 
     rows: Sequence[Row | Extreme]
+    base: Row = field(default_factory=Row)
     least: bool = False
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], base: Row) -> Row | Extreme:
+        """The least of rows, and a row in any case."""
+        return base.plus(rows[0]) if all(row == rows[0] for row in rows) else cls(rows, base, least=True)
 
     @property
     def factors(self) -> set[int]:
         """The products that count in any row."""
-        return {term for row in self.rows for term in row.factors}
+        return {term for row in (self.base, *self.rows) for term in row.factors}
 
     @property
     def pairs(self) -> set[tuple[int, int]]:
         """Those that count in pairs."""
-        return {pair for row in self.rows for pair in row.pairs}
+        return {pair for row in (self.base, *self.rows) for pair in row.pairs}
 
     def value(self, products: Ints) -> Ints:
         """The largest value, or the least."""
-        made: Ints = (np.min if self.least else np.max)([row.value(products) for row in self.rows], axis=0)
+        found = self.rows[0].value(products)
+        for row in self.rows[1:]:
+            found = (np.minimum if self.least else np.maximum)(found, row.value(products))
+        made: Ints = found + self.base.value(products) if self.base.factors else found + self.base.constant
         return made
 
 
@@ -239,9 +246,9 @@ class Terms:
                 continue
             firsts = computed.plus(stored, *(own for _, own, _ in ways))
             pairs = zip(ways, reversed(ways), strict=True)
-            found.append(Extreme([firsts.plus(one[0], other[2]) for one, other in pairs], least=True))
+            found.append(Extreme.of([one[0].plus(other[2]) for one, other in pairs], firsts))
             ends = self._stored(names.index(name) if name else 0)
-            queues[name] = Extreme([row.plus(before, ends) for before, _, _ in ways], least=True)
+            queues[name] = Extreme.of([before for before, _, _ in ways], row.plus(ends))
         if not self.order.part:
             self.guess = self._guessed(Extreme(found), queues)
         return Extreme([*found, *queues.values()])
@@ -376,7 +383,7 @@ class Terms:
             rows = np.flatnonzero(below)
             if not len(rows):
                 return None
-            found.append(int(rows[0]))
+            found.append(int(rows[one.steps[rows].sum(axis=1).argmax()]))
         return found
 
     # ---- schedules ---------------------------------------------------------------------------------------------------
