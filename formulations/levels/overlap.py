@@ -16,11 +16,14 @@ from formulations.levels.orders import fed
 from formulations.levels.pieces import CLOSE, OneOrder
 from formulations.levels.search import NOTHING, Searched
 from formulations.problem import Goal, Model, Piece, Unable
+from hwmodels.levels.pipeline import overlapped
 from hwmodels.levels.schedule import LevelNest
 
 if TYPE_CHECKING:
     from formulations.levels.problem import LevelPart
 
+#: Orders that are looked at before the best of them are closely.
+_SOME = 48
 #: How much longer queues are taken to be; steps of nests that are followed, at most; chains of a dimension that are
 #: tried where a nest is mended.
 _STRAINS, _STEPS, _TRIED, _PAIRS = (1.25, 1.0, 1.1, 1.5, 2.0), 50_000, 6, 40_000
@@ -46,9 +49,7 @@ class _Hunt:
         if nest not in self.known:
             self.known[nest] = NOTHING
             if self.part.steps(nest) <= _STEPS:
-                measures = self.part.cost(nest).measures
-                if all(measures[name] <= most for name, most in self.goal.caps.items()):
-                    self.known[nest] = measures[self.goal.measure]
+                self.known[nest] = self._true(nest)
         value = self.known[nest]
         if value < self.best[0]:
             self.best = value, nest
@@ -56,6 +57,14 @@ class _Hunt:
         if value < one.value:
             one.value, one.nest = value, nest
         return value
+
+    def _true(self, nest: LevelNest) -> int:
+        """The measure of a nest that fits; `NOTHING` if it does not keep to the caps."""
+        if self.goal.measure == "time" and not self.goal.caps:
+            return overlapped(self.part.layer, self.part.machine, nest)
+        measures = self.part.cost(nest).measures
+        kept = all(measures[name] <= most for name, most in self.goal.caps.items())
+        return measures[self.goal.measure] if kept else NOTHING
 
     def descents(self, one: OneOrder, pairs: int, strains: Iterable[float]) -> None:
         """Descend by guesses, follow what is found, and mend the best of it."""
@@ -96,16 +105,21 @@ class _Hunt:
 
 
 def hunted(part: LevelPart, goal: Goal) -> LevelNest | None:
-    """The best nest that is found: all orders by one descent, the best of them closely."""
-    hunt, pieces = _Hunt(part, goal), part.ordered(goal)
-    for strains, pairs, number in ((_STRAINS[:1], 0, None), (_STRAINS, _PAIRS, CLOSE)):
-        for one in sorted(pieces, key=lambda one: one.value)[:number]:
-            if hunt.ended:
-                break
-            hunt.descents(one, pairs, strains)
-    for one in sorted(pieces, key=lambda one: one.value)[:CLOSE]:
-        hunt.refine(one)
+    """The best nest that is found: orders by one descent, some at a time, the best of them closely."""
+    hunt, pieces, closely = _Hunt(part, goal), part.ordered(goal), set[int]()
+    number = -(-len(pieces) // _SOME)
+    for k in range(number):
+        for one in pieces[k::number]:
+            if not hunt.ended:
+                hunt.descents(one, 0, _STRAINS[:1])
+        best = sorted((one for one in pieces if id(one) not in closely), key=lambda one: one.value)
+        for one in best[: -(-CLOSE // number)]:
+            if not hunt.ended:
+                closely.add(id(one))
+                hunt.descents(one, _PAIRS, _STRAINS)
     pieces.sort(key=lambda one: one.value)
+    for one in pieces[:CLOSE]:
+        hunt.refine(one)
     return hunt.best[1]
 
 
@@ -131,6 +145,8 @@ class AllOrders(Piece[LevelNest]):
         assert part.machine.levels is not None
         for level in part.machine.levels.memories[:-1]:
             some = [OneOrder(part, order, goal) for order in fed(part.orders, level.name)]
+            if len({name for order in part.orders for name in order.sources}) == 1:
+                break
             bound = self._least(some, goal.below, clock)
             if some and bound is None:
                 return None, None
