@@ -9,30 +9,32 @@ largest of bounds by queue, of orders of those Stays alone that it feeds (`order
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from dataclasses import replace
 
 from formulations.clock import Clock
 from formulations.levels.orders import fed
-from formulations.levels.pieces import CLOSE, OneOrder
-from formulations.levels.search import NOTHING, Searched
+from formulations.levels.pieces import CLOSE, OneOrder, Space
+from formulations.levels.search import NOTHING, Judge, Searched
 from formulations.problem import Goal, Model, Piece, Unable
 from hwmodels.levels.pipeline import overlapped
 from hwmodels.levels.schedule import LevelNest
 
-if TYPE_CHECKING:
-    from formulations.levels.problem import LevelPart
-
-#: Orders that are looked at before the best of them are closely.
-_SOME = 48
+#: Orders that are looked at before the best of them are closely; nests that come close to the rows of an order.
+_SOME, _FOLLOWED = 48, 40
 #: How much longer queues are taken to be; steps of nests that are followed, at most; chains of a dimension that are
 #: tried where a nest is mended.
 _STRAINS, _STEPS, _TRIED, _PAIRS = (1.25, 1.0, 1.1, 1.5, 2.0), 50_000, 6, 40_000
 
 
+class _Enough(Exception):
+    """As many nests of an order were followed as are worth it."""
+
+
 class _Hunt:
     """A search for plans by following nests."""
 
-    def __init__(self, part: LevelPart, goal: Goal) -> None:
+    def __init__(self, part: Space, goal: Goal) -> None:
         self.part, self.goal = part, goal
         self.best: tuple[int, LevelNest | None] = (NOTHING, None)
         self.known: dict[LevelNest, int] = {}
@@ -65,6 +67,17 @@ class _Hunt:
         measures = self.part.cost(nest).measures
         kept = all(measures[name] <= most for name, most in self.goal.caps.items())
         return measures[self.goal.measure] if kept else NOTHING
+
+    def judge(self, one: OneOrder) -> Judge:
+        """What picks truly cost; raises _Enough when so many were followed."""
+        left = iter(range(_FOLLOWED))
+
+        def cost(picks: tuple[int, ...]) -> int:
+            if next(left, None) is None:
+                raise _Enough
+            return self.cost(one, one.searched, picks)
+
+        return cost
 
     def descents(self, one: OneOrder, pairs: int, strains: Iterable[float]) -> None:
         """Descend by guesses, follow what is found, and mend the best of it."""
@@ -104,7 +117,7 @@ class _Hunt:
                         value, picks, gained = cost, other, True
 
 
-def hunted(part: LevelPart, goal: Goal) -> LevelNest | None:
+def hunted(part: Space, goal: Goal) -> LevelNest | None:
     """The best nest that is found: orders by one descent, some at a time, the best of them closely."""
     hunt, pieces, closely = _Hunt(part, goal), part.ordered(goal), set[int]()
     number = -(-len(pieces) // _SOME)
@@ -126,7 +139,7 @@ def hunted(part: LevelPart, goal: Goal) -> LevelNest | None:
 class AllOrders(Piece[LevelNest]):
     """The nests of all orders."""
 
-    def __init__(self, part: LevelPart) -> None:
+    def __init__(self, part: Space) -> None:
         self.part = part
         self.bound = 0
 
@@ -151,8 +164,23 @@ class AllOrders(Piece[LevelNest]):
             if some and bound is None:
                 return None, None
             self.bound = max(self.bound, bound or 0)
-        bound = self._least(part.ordered(goal), goal.below, clock)
-        return None, None if bound is None else max(bound, self.floor(goal))
+        nest, below = self._followed(goal, clock.half())
+        bound = self._least(part.ordered(goal), below, clock)
+        if bound is None and nest is not None:
+            bound = below
+        return nest, None if bound is None else max(bound, self.floor(goal))
+
+    def _followed(self, goal: Goal, clock: Clock) -> tuple[LevelNest | None, int | None]:
+        """A nest below the goal of those that come close to the rows of their order, and what it costs."""
+        hunt = _Hunt(self.part, replace(goal, clock=clock))
+        hunt.best = NOTHING if goal.below is None else goal.below, None
+        for one in self.part.ordered(goal):
+            judge, below = hunt.judge(one), hunt.best[0] if hunt.best[0] < NOTHING else None
+            if clock.over or (below is not None and below <= self.floor(goal)):
+                break
+            with suppress(_Enough):
+                one.searched.best(below, clock, judge)
+        return hunt.best[1], hunt.best[0] if hunt.best[1] is not None else goal.below
 
     def _least(self, orders: Iterable[OneOrder], below: int | None, clock: Clock) -> int | None:
         """A bound of some orders together; None if nothing is below."""

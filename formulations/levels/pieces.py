@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from formulations.clock import Clock
 from formulations.levels.axes import How, complete
@@ -11,19 +11,44 @@ from formulations.levels.orders import Order
 from formulations.levels.search import Searched
 from formulations.levels.terms import Terms
 from formulations.problem import Goal, Model, Piece, Unable
-from hwmodels.levels.schedule import LevelNest
-
-if TYPE_CHECKING:
-    from formulations.levels.problem import LevelPart
+from hwmodels.levels.price import Cost
+from hwmodels.levels.schedule import LevelNest, Stay
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 
 #: Orders that `descend` looks at closely, and pairs of chains it compares there at a time.
 CLOSE, PAIRS = 12, 300_000
 
 
+class Space(Protocol):
+    """What orders ask of the part that they are of."""
+
+    layer: Layer
+    machine: Machine
+    residents: frozenset[Stay]
+    latest: tuple[Order, LevelNest] | None
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """All of them."""
+
+    def ordered(self, goal: Goal) -> list[OneOrder]:
+        """As pieces for a goal."""
+
+    def least(self, measure: str) -> int:
+        """A bound that takes no search."""
+
+    def cost(self, schedule: LevelNest) -> Cost:
+        """What a nest costs."""
+
+    def steps(self, schedule: LevelNest) -> int:
+        """How many steps it has at most."""
+
+
 class OneOrder(Piece[LevelNest]):
     """The nests of one order."""
 
-    def __init__(self, part: LevelPart, order: Order, goal: Goal) -> None:
+    def __init__(self, part: Space, order: Order, goal: Goal) -> None:
         self.part, self.order, self.asked = part, order, goal
         self.value = 1 << 62
         """The best plan that a descent has found."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 from hwmodels.levels.replay.timeline import Timeline
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
@@ -89,23 +90,11 @@ def ordered(loops: Word, stays: Sequence[Sequence[tuple[str, str, int]]]) -> Ite
 
 def drawn(rng: random.Random) -> tuple[Layer, Machine] | None:
     """A layer of a few elements, and memories that hold a part of it; None: there is none of these sizes."""
-    kind = rng.choice(("conv", "conv", "matmul", "pool"))
-    sizes = {"rows": rng.randint(1, 4), "inner": rng.randint(1, 3), "cols": rng.randint(1, 4)}
-    layer = Layer.matmul("x", **sizes)
-    if kind != "matmul":
-        kernel, filters = rng.choice(((1, 1), (3, 1), (2, 1), (2, 2))), rng.randint(1, 3)
-        pad = tuple(rng.randint(0, k - 1) for k in (*kernel, *kernel))
-        layer = Layer.conv(
-            "x", channels=rng.randint(1, 2), filters=filters, size=(rng.randint(kernel[0], 5), rng.choice((1, 1, 2, 3))
-            if kernel[1] == 1 else 3), kernel=kernel, stride=(rng.randint(1, 2), 1), pad=(pad[0], pad[1], pad[2], pad[3]),
-        )  # fmt: skip
-        if kind == "pool":
-            layer = Layer.conv("x", channels=2, filters=2, groups=2, size=(layer.h, layer.l), kernel=kernel)
-            layer = layer.model_copy(update={"kind": "pool", "weights": "none"})
+    layer = _layer(rng)
     far = {"name": "dram", "call_ticks": rng.choice((0, 1, 3, 9)), "byte_ticks": rng.randint(0, 3)}
     room = layer.weight_elements + layer.h * layer.l * layer.g * layer.n + layer.r * layer.c * layer.g * layer.m
     names = rng.choice((("l1",), ("l1",), ("l2", "l1")))
-    memories = [
+    memories: list[dict[str, Any]] = [
         {"name": name, "bytes": 3 + int(room ** rng.uniform(0.5, 1.3)), "call_ticks": rng.choice((0, 1, 4)),
          "byte_ticks": rng.randint(0, 3), "buffers": rng.choice((1, 2, 2))}
         for name in names
@@ -121,3 +110,19 @@ def drawn(rng: random.Random) -> tuple[Layer, Machine] | None:
         })  # fmt: skip
     except ValueError:
         return None
+
+
+def _layer(rng: random.Random) -> Layer:
+    kind = rng.choice(("conv", "conv", "matmul", "pool"))
+    if kind == "matmul":
+        return Layer.matmul("x", rows=rng.randint(1, 4), inner=rng.randint(1, 3), cols=rng.randint(1, 4))
+    kernel, filters = rng.choice(((1, 1), (3, 1), (2, 1), (2, 2))), rng.randint(1, 3)
+    top, left, bottom, right = (rng.randint(0, k - 1) for k in (*kernel, *kernel))
+    size = rng.randint(kernel[0], 5), rng.choice((1, 1, 2, 3)) if kernel[1] == 1 else 3
+    if kind == "pool":
+        layer = Layer.conv("x", channels=2, filters=2, groups=2, size=size, kernel=kernel)
+        return layer.model_copy(update={"kind": "pool", "weights": "none"})
+    return Layer.conv(
+        "x", channels=rng.randint(1, 2), filters=filters, size=size, kernel=kernel, stride=(rng.randint(1, 2), 1),
+        pad=(top, left, bottom, right),
+    )  # fmt: skip
