@@ -38,6 +38,24 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("reserved: a bank that is begun is free", "-(-self.reserved_bytes // self.bank_bytes)",
          "self.reserved_bytes // self.bank_bytes"),
     ]),
+    ("formulations/levels/terms.py", "tests/formulations/test_levels_time.py", [
+        ("levels: a queue is done when all is stored", "ends = self._stored(names.index(name) if name else 0)",
+         "ends = self._stored()"),
+        ("levels: all first loads before a queue begins", "queues[name] = Extreme.of([before for before, _, _ in ways]",
+         "queues[name] = Extreme.of([before.plus(own) for before, own, _ in ways]"),
+    ]),
+    ("formulations/levels/axes.py", "tests/formulations/test_levels_time.py", [
+        ("levels: last pieces as if loops could not be joined", 'if how == "some" else 1', 'if how != "cells" else 1'),
+        ("levels: windows of padding are fetched, too", "np.maximum(pieces - idle, number)", "pieces"),
+    ]),
+    ("formulations/levels/overlap.py", "tests/formulations/test_levels_time.py", [
+        ("levels: orders that were not looked at", "return min([*found, self.bound])",
+         "return min(found, default=self.bound)"),
+    ]),
+    ("formulations/levels/chains.py", "tests/formulations/test_levels.py", [
+        ("levels: the rest of a cut is a piece", "+ _count(length - whole * steps[0], inner, pairs)",
+         "+ (length > whole * steps[0])"),
+    ]),
     ("formulations/fusion/problem.py", "tests/solver/test_fusion_plans.py", [
         ("reserved: groups have all", "return machine.unreserved", "return machine"),
     ]),

@@ -8,7 +8,7 @@ Proof
     a Stay moves outwards over loops that its operand does not depend on (its fetches, its tile and its source stay as
     they are, as long as it remains inside the Stay of its source); a loop moves inwards over a Stay whose operand does
     not depend on it (that Stay is visited less often); two loops over a dimension without a Stay between them are one
-    (but for pieces of free sizes, which two loops over a padded axis make: `formulations.levels` leaves them out).
+    (but for pieces of free sizes, which two loops make: `formulations.levels` says which it leaves out).
     A Stay with no loops before it changes places with the Stay before it, which changes nothing, unless that is its
     source. Then the tiles of both are equal, and so is what they fetch: they are `tied`. For W and OUT that is a chain
     with equal steps; for IN it is told apart, as both slide along the loop that stands before the first of them.
