@@ -249,11 +249,11 @@ CASES = (
     case("mesh", "row stationary", solve, "lenet5", "eyeriss_128", layers=["c1"]),
     case("mesh", "systolic", solve, "lenet5", "tpu_128", layers=["c1"]),
     case("mesh", "conflict", solve, SMALL, MESH, but={"mesh.psum_buffer_bytes": 3}),
-    *(case("levels", f"bytes, bytes@l2, {engine}", solve, PAIR, LEVELS, objective="bytes,bytes@l2", engine=engine)
+    *(case("levels", f"bytes, bytes@l2, {engine}", solve, PAIR, LEVELS, objective="bytes,bytes@l2,time", engine=engine)
       for engine in ("search", "descend", "halving", "cp-sat")),
-    case("levels", "time", solve, PAIR, LEVELS, objective="time"),
-    case("levels", "pinned", solve, PAIR, LEVELS, objective="bytes@l2", pins=["resident=OUT@l2"]),
-    case("levels", "transfers overlap", solve, PAIR, ACCUMULATORS, objective="time"),
+    case("levels", "time", solve, PAIR, LEVELS, objective="time,bytes"),
+    case("levels", "pinned", solve, PAIR, LEVELS, objective="bytes@l2,time,bytes", pins=["resident=OUT@l2"]),
+    case("levels", "transfers overlap", solve, PAIR, ACCUMULATORS, objective="time,bytes"),
     case("levels", "conflict", solve, PAIR, LEVELS, but={"levels.l1.bytes": 2}),
     *(case("partial_engine", f"bytes, {engine}", solve, GRID, ENGINE, engine=engine)
       for engine in ("exhaustive", "auto", "greedy", "paper", "cp-sat", "milp")),
