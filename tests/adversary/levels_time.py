@@ -101,7 +101,12 @@ def drawn(rng: random.Random) -> tuple[Layer, Machine] | None:
     ]  # fmt: skip
     if len(names) > 1 and rng.random() < 0.3:
         memories[0]["passed"] = [rng.choice(layer.operands)]
-    unit = {"model": "array", "rows": rng.choice((1, 2)), "cols": rng.choice((1, 2)), "cycle_ticks": rng.randint(0, 9)}
+    unit = {
+        "model": "array",
+        "rows": rng.choice((1, 2)),
+        "cols": rng.choice((1, 2)),
+        "cycle_ticks": rng.choice((0, 0, 1, 4, 9)),
+    }
     try:
         return layer, Machine.model_validate({
             "name": "tiny", "problem": "levels", "tick_ps": 1000, "sliding": rng.random() < 0.7, "in_bytes": 1,
