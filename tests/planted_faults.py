@@ -44,10 +44,6 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("levels: all first loads before a queue begins", "queues[name] = Extreme.of([before for before, _, _ in ways]",
          "queues[name] = Extreme.of([before.plus(own) for before, own, _ in ways]"),
     ]),
-    ("formulations/levels/axes.py", "tests/formulations/test_levels_time.py", [
-        ("levels: last pieces as if loops could not be joined", 'if how == "some" else 1', 'if how != "cells" else 1'),
-        ("levels: windows of padding are fetched, too", "np.maximum(pieces - idle, number)", "pieces"),
-    ]),
     ("formulations/levels/overlap.py", "tests/formulations/test_levels_time.py", [
         ("levels: orders that were not looked at", "return min([*found, self.bound])",
          "return min(found, default=self.bound)"),
