@@ -44,10 +44,6 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("levels: all first loads before a queue begins", "queues[name] = Extreme.of([before for before, _, _ in ways]",
          "queues[name] = Extreme.of([before.plus(own) for before, own, _ in ways]"),
     ]),
-    ("formulations/levels/overlap.py", "tests/formulations/test_levels_time.py", [
-        ("levels: orders that were not looked at", "return min([*found, self.bound])",
-         "return min(found, default=self.bound)"),
-    ]),
     ("formulations/levels/chains.py", "tests/formulations/test_levels.py", [
         ("levels: the rest of a cut is a piece", "+ _count(length - whole * steps[0], inner, pairs)",
          "+ (length > whole * steps[0])"),
