@@ -77,7 +77,8 @@ _FOR = {"midap": "lenet5", "galaxy_s9": "lenet5", "hikey970": "lenet5", "jetson_
 def machines() -> Files:
     """Machines of every problem."""
     names = ("scratchpad_24k", "nmp", "u256_flash", "midap", "galaxy_s9", "hikey970", "vectormesh_128", "tpu_128",
-             "partial_cnn_16", "scratchpad_768k", "jetson_tx2", "zynq7020")  # fmt: skip
+             "partial_cnn_16", "scratchpad_768k", "jetson_tx2", "zynq7020",
+             "gap9_levels", "gemmini_levels")  # fmt: skip
     found: Files = {}
     for name in names:
         text = bundled("machines", ".json")[name].read_bytes()

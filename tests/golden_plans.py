@@ -72,6 +72,7 @@ def lives(*rows: tuple[int, int, int, int | None]) -> Buffers:
 
 FEW = lives((0, 3, 4, None), (1, 4, 6, 9), (2, 5, 5, 20), (2, 3, 7, None), (3, 6, 4, 8), (4, 6, 8, None))
 SMALL, WIDE, FLAT, SKIP, GRID = chain(4, 2), chain(8), chain(4, 2, taps=1), skip(4, 4), chain(6, 4, taps=1)
+PAIR = chain(3, size=4)
 PAIRS = side_by_side(20_000, 30_000)
 
 
@@ -95,6 +96,8 @@ MESH: Fields = "vectormesh_128", {
 ENGINE: Fields = "partial_cnn_16", {
     "engine.e_in": 2, "engine.e_out": 2, "engine.banks": 2, "engine.bank_bytes": 48,
 }  # fmt: skip
+LEVELS: Fields = "dram_l2_l1", {"levels.l2.bytes": 60, "levels.l1.bytes": 30}
+ACCUMULATORS: Fields = "gemmini_levels", {"levels.spad.bytes": 100, "levels.acc.bytes": 64}
 
 
 @dataclass(frozen=True)
@@ -246,6 +249,12 @@ CASES = (
     case("mesh", "row stationary", solve, "lenet5", "eyeriss_128", layers=["c1"]),
     case("mesh", "systolic", solve, "lenet5", "tpu_128", layers=["c1"]),
     case("mesh", "conflict", solve, SMALL, MESH, but={"mesh.psum_buffer_bytes": 3}),
+    *(case("levels", f"bytes, bytes@l2, {engine}", solve, PAIR, LEVELS, objective="bytes,bytes@l2,time", engine=engine)
+      for engine in ("search", "descend", "halving", "cp-sat")),
+    case("levels", "time", solve, PAIR, LEVELS, objective="time,bytes"),
+    case("levels", "pinned", solve, PAIR, LEVELS, objective="bytes@l2,time,bytes", pins=["resident=OUT@l2"]),
+    case("levels", "transfers overlap", solve, PAIR, ACCUMULATORS, objective="time,bytes"),
+    case("levels", "conflict", solve, PAIR, LEVELS, but={"levels.l1.bytes": 2}),
     *(case("partial_engine", f"bytes, {engine}", solve, GRID, ENGINE, engine=engine)
       for engine in ("exhaustive", "auto", "greedy", "paper", "cp-sat", "milp")),
     case("partial_engine", "pinned places", solve, GRID, ENGINE, pins=["in_places=1", "strips=4"]),
@@ -280,6 +289,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "joint": ("a sum, dynamic",), "fusion": ("bytes, dynamic", "halo computed again"),
     "mapping": ("latency, exhaustive", "divided tasks"), "applications": ("response, exhaustive", "two networks"),
     "mesh": ("dram, exhaustive", "row stationary", "systolic"),
+    "levels": ("bytes, bytes@l2, search", "transfers overlap"),
     "partial_engine": ("bytes, exhaustive",), "placement": ("bytes, search",), "selection": ("period, search",),
 }  # fmt: skip
 

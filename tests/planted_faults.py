@@ -38,6 +38,16 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("reserved: a bank that is begun is free", "-(-self.reserved_bytes // self.bank_bytes)",
          "self.reserved_bytes // self.bank_bytes"),
     ]),
+    ("formulations/levels/terms.py", "tests/formulations/test_levels_time.py", [
+        ("levels: a queue is done when all is stored", "ends = self._stored(names.index(name) if name else 0)",
+         "ends = self._stored()"),
+        ("levels: all first loads before a queue begins", "queues[name] = Extreme.of([before for before, _, _ in ways]",
+         "queues[name] = Extreme.of([before.plus(own) for before, own, _ in ways]"),
+    ]),
+    ("formulations/levels/chains.py", "tests/formulations/test_levels.py", [
+        ("levels: the rest of a cut is a piece", "+ _count(length - whole * steps[0], inner, pairs)",
+         "+ (length > whole * steps[0])"),
+    ]),
     ("formulations/fusion/problem.py", "tests/solver/test_fusion_plans.py", [
         ("reserved: groups have all", "return machine.unreserved", "return machine"),
     ]),

@@ -19,8 +19,8 @@ Derived, with n[d, k] the pieces that the loops over d outside Stay k make, in e
                 the next farther Stay of its operand, or 0 (`hwmodels.levels.price`)
     tile[k]     bytes of the largest piece of the operand
 Objectives
-    min bytes@M = sum of bytes[k] over k with source M; bytes: of M = 0; energy; time, transfer after transfer; or
-    several, the first one first
+    min bytes@M = sum of bytes[k] over k with source M; bytes: of M = 0; energy; time, transfer after transfer, or
+    where they overlap bounded by the PEs and every queue (`formulations.levels.terms`); or several, the first one first
 Constraints
     (MEMORY l)  reserved + sum of tile[k] over Stays in l <= bytes of l
 Candidates
@@ -30,10 +30,11 @@ Candidates
 Optimal means
     No nest of the family is better, whatever its order, loops and steps, the loops over the kernel inside the Stays of
     IN. Outside it: pieces of free sizes, lines, and kernel loops around IN (docs/levels.md says what these are worth).
-    Where padding clips windows, several loops make pieces of free sizes, too: of eight rows, steps of 5 and then of 3
-    make 3, 2, 3. Of two such loops with no Stay between them that depends on the dimension the inner one alone is
-    looked at; on maps of more than 28 rows (columns) also where no Stay between them counts pieces, and of chains with
-    as many pieces those with larger steps are left out, though padding may make their largest window smaller.
+    Several loops make pieces of free sizes, too, which counts where padding clips windows, and in rounds of lanes: of
+    eight rows, steps of 5 and then of 3 make 3, 2, 3. Of two such loops with no Stay between them that depends on the
+    dimension the inner one alone is looked at; of dimensions of more than 28 also where no Stay between them counts
+    pieces, and of chains with as many pieces those with larger steps are left out, though padding may make their
+    largest window smaller.
     Where a dimension has too many chains to list, steps are taken from fewer, and the bound is one over all chains; it
     is OPTIMAL if the bound is met.
 """

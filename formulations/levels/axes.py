@@ -8,7 +8,8 @@ nothing inside it does: a smaller tile is better then. By Stay k, with the loops
               windows; else 1 (its extent is in the coefficient)
     tile[k]   its factor of the tile: the largest piece, or window; 1 if the operand does not depend on d
     calls[k]  its factor of the transfers: pieces (windows that fetch something)
-    first[k]  its factor of the first tile: the largest piece, or the first window; of OUT of the last tile: its piece
+    first[k]  its factor of the first tile: the largest piece, or the first window; of OUT of the last tile: all of the
+              dimension, or 1 if it is cut, as the last piece may be of any size
     lanes     rounds of lanes over the innermost pieces
 
 A price is a sum over Stays of coefficients times products over d of these (`formulations.levels.terms`).
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -88,23 +90,27 @@ def layout(
 
 #: Up to so many rows (columns) loops are told apart that only padding makes different; chains by their largest windows.
 _APART, _CLIPPED = 28, 35_000
+#: Which chains: all that may be needed; cells of them, with bounds of their factors (`chains.relaxed`); some to begin
+#: with (`chains.ends`), with their last pieces; or those of an order's part, with bounds.
+How = Literal["", "cells", "some", "part"]
 #: A column of factors: its kind, the loops outside, and whether IN slides along the last of them.
 Column = tuple[str, int, bool]
 
 
 def axis(
     layer: Layer, machine: Machine, order: Order, dim: str, needs: frozenset[str], *,
-    residents: frozenset[Stay] = frozenset(), relax: bool = False, near: LevelNest | None = None,
+    residents: frozenset[Stay] = frozenset(), how: How = "", near: LevelNest | None = None,
 ) -> Axis:  # fmt: skip
     """Return the factors of all chains of a dimension that may matter, for the measures `needs`.
 
     `needs`: of "calls", "lanes" and "first", what is counted beside bytes and tiles. `residents`: Stays that hold all
-    of their operand. `relax`: of `chains.relaxed` ones. `near`: a nest of the order, whose chain is listed in any case,
+    of their operand. `how`: which chains. `near`: a nest of the order, whose chain is listed in any case,
     and those that differ from it in one step.
     """
     lanes = lanes_of(layer, machine).get(dim, 0) if "lanes" in needs else 0
     wide = dim in "rc" and not window_of(layer, dim).trivial
-    clipped = wide and layer.extent(dim) <= _APART and window_of(layer, dim).clipping(0, layer.extent(dim)) != (0, 0)
+    apart = wide and window_of(layer, dim).clipping(0, layer.extent(dim)) != (0, 0)
+    clipped = layer.extent(dim) <= _APART and (apart or 0 < lanes < layer.extent(dim))
     made = layout(
         order, dim, windows=wide, calls="calls" in needs, ends=bool(lanes), residents=residents, clipped=clipped
     )
@@ -116,7 +122,8 @@ def axis(
     whole = max((made.seen[k] for k in pinned), default=0)
     known = () if near is None else seen_in(near, order, made, layer, dim)[: made.free]
     same = layer.model_copy(update={"name": "x"})
-    table = _table(same, dim, made.depth, made.free, asked, relax, lanes, whole, known)
+    how = "part" if order.part and not how else how
+    table = _table(same, dim, made.depth, made.free, asked, how, lanes, whole, known)
     moved, tile, calls, first = (
         np.stack([table.values[stay.get(kind, _ONE)] for stay in kept]) for kind in range(4)
     )  # fmt: skip
@@ -159,13 +166,17 @@ class _Table:
 
 @lru_cache(maxsize=1024)
 def _table(
-    layer: Layer, dim: str, depth: int, free: int, asked: tuple[Column, ...], relax: bool, lanes: int, whole: int,
+    layer: Layer, dim: str, depth: int, free: int, asked: tuple[Column, ...], how: How, lanes: int, whole: int,
     known: tuple[int, ...],
 ) -> _Table:  # fmt: skip
-    """The chains of which no other one is below in the columns asked for; the first `whole` loops cut nothing."""
-    extent = layer.extent(dim)
+    """The chains of which no other one is below in the columns asked for; the first `whole` loops cut nothing.
+
+    Of cells, and where other loops may cut between these ("part"), factors are bounds.
+    """
+    extent, relax = layer.extent(dim), how == "cells"
+    bounds = how in ("cells", "part")
     wide = dim in "rc" and not window_of(layer, dim).trivial
-    least, most = _chains(layer, dim, free, wide, relax, lanes)
+    least, most = _chains(layer, dim, free, wide and not bounds, how, 0 if bounds else lanes)
     if known and not relax:
         least = most = np.unique(np.concatenate([least, _around(known, extent)]), axis=0)
     kept = (most[:, :whole] == extent).all(axis=1)
@@ -179,18 +190,22 @@ def _table(
         if kind in ("tile", "pieces"):
             values[column] = (least if kind == "tile" else pieces)[:, v]
         elif kind == "last":
-            values[column] = one if relax else _last(extent, steps[:, :v])
+            ends = _last(extent, steps[:, :v]) if how == "some" else 1
+            values[column] = np.where(most[:, v] < extent, ends, extent)
         elif kind == "first":
             low, high = window_of(layer, dim).rows(0 * one, least[:, v], 0, window_of(layer, dim).taps)
             values[column] = np.maximum(high - low, 0)
         elif kind != "one":
-            found = _inputs(layer, dim, steps[:, :v], slid)
-            if relax:
-                found = _least_inputs(layer, dim, least[:, v], pieces[:, v], pieces[:, max(v - 1, 0)], slid)
+            found = (
+                _least_inputs(layer, dim, least[:, v], pieces[:, v], pieces[:, max(v - 1, 0)], slid)
+                if bounds
+                else _inputs(layer, dim, steps[:, :v], slid)
+            )
             values[column] = found[("rows", "window", "fetches").index(kind)]
     if lanes:
-        values[_LANES] = -(-extent // lanes) * one if relax else cut(extent, steps).ceil_sum(lanes)
-    rows = chains.thin(np.stack([*values.values()]))
+        fewest = np.maximum(-(-extent // lanes), pieces[:, -1])
+        values[_LANES] = fewest if bounds else cut(extent, steps).ceil_sum(lanes)
+    rows = chains.thin(np.stack([*values.values()])) if how != "some" else np.arange(len(steps))
     return _Table(steps[rows], {column: value[rows] for column, value in values.items()})
 
 
@@ -210,12 +225,14 @@ def _around(chain: tuple[int, ...], extent: int) -> Ints:
     return np.array(found, np.int64).reshape(-1, len(chain))
 
 
-def _chains(layer: Layer, dim: str, free: int, wide: bool, relax: bool, lanes: int) -> tuple[Ints, Ints]:
+def _chains(layer: Layer, dim: str, free: int, wide: bool, how: How, lanes: int) -> tuple[Ints, Ints]:
     """The chains that are looked at, twice; or from where to where their cells reach."""
     extent, number = layer.extent(dim), chains.number(layer.extent(dim), free)
-    if relax:
+    if how == "cells":
         return chains.relaxed(extent, free)
-    if number > _most(layer, dim):
+    if how == "some":
+        found = chains.every(chains.ends(extent, free), free)
+    elif number > _most(layer, dim):
         found = chains.every(chains.few(extent, free), free)
     else:
         exact = number <= _CLIPPED or (wide and not chains.regular(extent, window_of(layer, dim)))
@@ -260,12 +277,17 @@ def _least_inputs(
     before, behind = window.clipping(0, extent)
     largest = np.maximum((size - 1) * window.stride + window.reach - before - behind, 1)
     whole = int(windowed(layer, dim, np.full((1, 1), extent, np.int64)).sum[0])
+    number = passes if slid else pieces
     if window.reach < window.stride:
         total = np.full(len(size), extent * window.reach - before - behind)
         return total, largest, np.ones_like(size)
     # what padding clips at most of pieces that are not the first or the last
     last = (extent - 1) * window.stride - window.pad + window.reach - window.size
     clipped = sum(max(0, reach - r * window.stride) for reach in (window.pad, last) for r in range(1, extent))
-    number = passes if slid else pieces
     total = whole + (number - 1) * (window.reach - window.stride)
-    return np.maximum(total - np.where(number > 1, clipped, 0), whole), largest, np.ones_like(size)
+    total = np.maximum(total - np.where(number > 1, clipped, 0), whole)
+    if max(window.pad, last) >= window.reach:
+        return total, largest, np.ones_like(size)
+    # every window holds something; of those that slide the last ones may add nothing
+    idle = max(0, last // window.stride) if slid else 0
+    return total, largest, np.maximum(pieces - idle, number)

@@ -20,20 +20,22 @@ the cuts are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
-from math import comb
+from math import comb, prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.pareto import pareto
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Window, cut, windows
 
-#: Chains that are all listed; and where sums of windows are compared, which takes longer; chains of `few` steps.
-MANY, MANY_WINDOWS, SOME = 2_000_000, 300_000, 20_000
+#: Chains that are all listed; and where sums of windows are compared, which takes longer; of `few` steps; of `ends`.
+MANY, MANY_WINDOWS, SOME, BEGIN = 2_000_000, 300_000, 20_000, 800
 #: Above this comparing all chains with each other takes longer than it saves.
 _MOST = 1500
+#: Ranges up to which pieces of pairs of steps stand in a table, for as many chains.
+_TABLED = 256
 #: Outputs of chains that are looked at together.
 _CELLS = 4_000_000
 
@@ -58,21 +60,34 @@ def every(steps: Ints, depth: int) -> Ints:
     return made
 
 
-def _cuts(extent: int, chains: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Lengths of pieces and how often they come, (T, P) each, after every cut of the chains (T, v)."""
-    length = np.full((len(chains), 1), extent, np.int64)
-    count = np.ones_like(length)
-    for step in chains.T[:, :, None]:
-        full, rest = length // step, length % step
-        count = np.concatenate([full * count, (rest > 0) * count], axis=1)
-        length = np.concatenate([np.broadcast_to(step, full.shape), rest], axis=1)
-        yield length, count
-
-
 def pieces(extent: int, chains: Ints) -> Ints:
     """How many pieces every cut of the chains (T, v) leaves, (T, v)."""
-    found = [count.sum(axis=1) for _, count in _cuts(extent, chains)]
+    pairs = _pairs(extent) if extent <= _TABLED < len(chains) else None
+    whole = np.full(len(chains), extent)
+    found = [_count(whole, [*chains[:, :k].T], pairs) for k in range(1, chains.shape[1] + 1)]
     return np.stack(found, axis=1) if found else np.zeros((len(chains), 0), np.int64)
+
+
+def _count(length: Ints, steps: list[Ints], pairs: NDArray[np.int32] | None) -> Ints:
+    """The pieces that steps (T,) make of ranges (T,), one after the other: those of full steps, and of the rest."""
+    if len(steps) == 1:
+        made: Ints = -(-length // steps[0])
+    elif len(steps) == 2 and pairs is not None:
+        made = pairs[length, steps[0], steps[1]].astype(np.int64)
+    else:
+        whole, inner = length // steps[0], steps[1:]
+        made = whole * _count(steps[0], inner, pairs) + _count(length - whole * steps[0], inner, pairs)
+    return made
+
+
+@lru_cache(maxsize=8)
+def _pairs(extent: int) -> NDArray[np.int32]:
+    """The pieces that two steps make of a range, by range and steps, up to `extent` each."""
+    size = np.arange(extent + 1)
+    one = -(-size[:, None] // np.maximum(size, 1))
+    whole, rest = np.divmod(size[:, None], np.maximum(size, 1))
+    made: NDArray[np.int32] = (whole[:, :, None] * one[None, :, :] + one[rest]).astype(np.int32)
+    return made
 
 
 def _thinned(chains: Ints, made: Ints) -> tuple[Ints, Ints]:
@@ -89,9 +104,17 @@ def _thinned(chains: Ints, made: Ints) -> tuple[Ints, Ints]:
 
 def _falling(group: list[Ints], by: Ints, value: Ints) -> Ints:
     """Of every group, in the order of `by`, those whose value is below all before."""
-    order = np.lexsort([value, by, *group])
-    changes = [np.diff(row[order], prepend=-1) != 0 for row in group]
-    number = np.cumsum(np.any(changes, axis=0)) if group else np.zeros(len(order), np.int64)
+    sizes = [int(row.max(initial=0)) + 1 for row in (*group, by, value)]
+    if prod(sizes) < 1 << 62:  # as one number they are sorted several times faster
+        code = np.zeros(len(by), np.int64)
+        for row, size in zip(reversed(group), reversed(sizes[:-2]), strict=True):
+            code = code * size + row
+        order = np.argsort((code * sizes[-2] + by) * sizes[-1] + value, kind="stable")
+        changes = np.diff(code[order], prepend=-1) != 0
+    else:
+        order = np.lexsort([value, by, *group])
+        changes = np.any([np.diff(row[order], prepend=-1) != 0 for row in group], axis=0)
+    number = np.cumsum(changes) if group else np.zeros(len(order), np.int64)
     least = np.minimum.accumulate(value[order] - number * (1 << 40))
     kept: Ints = order[np.diff(least, prepend=1 << 62) < 0]
     return kept
@@ -112,8 +135,8 @@ def _windows(extent: int, chains: Ints, window: Window) -> Ints:
     if not regular(extent, window):
         seen = windows(0, extent, chains, np.zeros((1, 0), np.int64), window)
         return np.stack([seen.largest, seen.sum], axis=1)
-    *_, (length, count) = _cuts(extent, chains)
-    rest = np.flatnonzero(np.where(length == step[:, None], count, 0).sum(axis=1) < 3)
+    made = cut(extent, chains)
+    rest = np.flatnonzero(np.where(made.length == step[:, None], made.count, 0).sum(axis=1) < 3)
     largest = (step - 1) * window.stride + window.reach
     for some in np.array_split(rest, 1 + len(rest) * extent // _CELLS):
         largest[some] = _clipped(extent, chains[some], window)
@@ -205,6 +228,26 @@ def few(extent: int, depth: int) -> Ints:
         if number(int(kept.sum()), depth) <= SOME:
             break
     made: Ints = sizes[kept]
+    return made
+
+
+@lru_cache(maxsize=256)
+def ends(extent: int, depth: int) -> Ints:
+    """Steps to begin with, ascending: for 1, 2, 3, 4, 6, 8, .. pieces the smallest, and the one with the smallest rest.
+
+    Of so many pieces that `BEGIN` chains can be made of them, with 1 and the extent.
+    """
+    sizes = np.arange(1, extent + 1, dtype=np.int64)
+    count = -(-extent // sizes)
+    for kept in (range(1, extent + 1), [*(1 << k for k in range(21)), *(3 << k for k in range(20))], [2, 4, 16, 64]):
+        some = np.isin(count, [*kept])
+        edge = (np.diff(count, prepend=extent + 1) != 0) | (np.diff(count, append=0) != 0)
+        for chosen in (some & edge, some & (np.diff(count, prepend=extent + 1) != 0)):
+            chosen = chosen | (sizes == 1) | (sizes == extent)
+            if number(int(chosen.sum()), depth) <= BEGIN:
+                found: Ints = sizes[chosen]
+                return found
+    made: Ints = sizes[[0, -1]] if extent > 1 else sizes
     return made
 
 

@@ -9,7 +9,9 @@ Objective and constraints are the rows of `formulations.levels.terms` over P. Pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -18,7 +20,7 @@ from formulations.levels.search import Searched
 from formulations.levels.terms import Row
 from formulations.problem import Unable
 
-_LARGEST, _CHAINS = 2**53, 4000
+_LARGEST, _SUM, _CHAINS = 2**53, 2**60, 4000
 
 
 @dataclass
@@ -47,10 +49,13 @@ def cp_model_of(searched: Searched, below: int | None) -> CpModel | None:
     model = cp_model.CpModel()
     choice = [model.new_int_var(0, len(table) - 1, f"x{a}") for a, table in enumerate(tables)]
     products = [_product(model, choice, tables, q) for q in range(searched.terms.count)]
+    most = [prod(int(table[:, q].max()) for table in tables) for q in range(searched.terms.count)]
+    if any(_most(row, most) > _SUM for row in (aim, *(row for row, _ in caps))):
+        raise Unable("sums are too large for CP-SAT: use --engine search")
     made = CpModel(model, choice, aim.constant)
-    for row, most in caps:
-        model.add(_sum(model, row, products) <= most - row.constant)
-    objective = _sum(model, aim, products)
+    for row, cap in caps:
+        model.add(_sum(model, row, products, most) <= cap - row.constant)
+    objective = _sum(model, aim, products, most)
     if below is not None:
         model.add(objective <= below - 1 - aim.constant)
     model.minimize(objective)
@@ -79,10 +84,16 @@ def _product(model: cp_model.CpModel, choice: list[cp_model.IntVar], tables: Any
     return total
 
 
-def _sum(model: cp_model.CpModel, row: Row, products: list[Any]) -> Any:
+def _most(row: Row, most: Sequence[int]) -> int:
+    """The most that a row can be, each of its terms for itself."""
+    pairs = sum(factor * most[one] * 2 * most[two] for (one, two), factor in row.pairs.items())
+    return abs(row.constant) + sum(factor * most[q] for q, factor in row.factors.items()) + pairs
+
+
+def _sum(model: cp_model.CpModel, row: Row, products: list[Any], most: Sequence[int]) -> Any:
     total: Any = sum(factor * products[q] for q, factor in row.factors.items())
     for (one, two), factor in row.pairs.items():
-        visits = model.new_int_var(0, _LARGEST, "")
+        visits = model.new_int_var(0, most[one] * most[two], "")
         model.add_multiplication_equality(visits, [products[one], products[two]])
         total = total + factor * (2 * visits - products[one])
     return total

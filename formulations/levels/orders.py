@@ -8,7 +8,7 @@ Proof
     a Stay moves outwards over loops that its operand does not depend on (its fetches, its tile and its source stay as
     they are, as long as it remains inside the Stay of its source); a loop moves inwards over a Stay whose operand does
     not depend on it (that Stay is visited less often); two loops over a dimension without a Stay between them are one
-    (but for pieces of free sizes, which two loops over a padded axis make: `formulations.levels` leaves them out).
+    (but for pieces of free sizes, which two loops make: `formulations.levels` says which it leaves out).
     A Stay with no loops before it changes places with the Stay before it, which changes nothing, unless that is its
     source. Then the tiles of both are equal, and so is what they fetch: they are `tied`. For W and OUT that is a chain
     with equal steps; for IN it is told apart, as both slide along the loop that stands before the first of them.
@@ -18,12 +18,12 @@ no reduction is cut outside the next nearer Stay of OUT, and the tile takes `out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from hwmodels.levels.schedule import Stay
+from hwmodels.levels.schedule import Stay, source
 from instances.machine.machine import Machine
 from instances.network.workload import REDUCTION, RELEVANT, Layer
 
@@ -38,6 +38,10 @@ class Order:
     """"r", "c" or ""; "" for W and OUT."""
     sums: tuple[bool, ...]
     """Of Stays of OUT; False for others."""
+    sources: tuple[str, ...]
+    """The memories that their tiles come from."""
+    part: bool = False
+    """Whether there are other Stays, too: loops may stand wherever one of them asks for it (`fed`)."""
 
     @property
     def name(self) -> str:
@@ -48,13 +52,13 @@ class Order:
     @cached_property
     def inputs(self) -> int:
         """Where the last Stay of IN stands."""
-        return max(k for k, one in enumerate(self.stays) if one.operand == "IN")
+        return max((k for k, one in enumerate(self.stays) if one.operand == "IN"), default=-1)
 
     @cached_property
     def whole(self) -> int:
         """Before which Stay on no reduction is cut; loops stand before it, 0: none is."""
         uncut = [k for k, one in enumerate(self.stays) if one.operand == "OUT" and not self.sums[k]]
-        if not uncut:
+        if not uncut or self.part:
             return 0
         inner = [k for k, one in enumerate(self.stays) if one.operand == "OUT" and k > max(uncut)]
         return inner[0] + 1 if inner else len(self.stays) + 1
@@ -68,16 +72,32 @@ class Order:
         return dim not in REDUCTION or k >= self.whole
 
 
+def fed(every: Sequence[Order], memory: str) -> list[Order]:
+    """The orders of those Stays alone whose tiles come from a memory: whoever leaves out the others has one of them."""
+    found = dict[Order, None]()
+    for one in every:
+        kept = [k for k, name in enumerate(one.sources) if name == memory]
+        stays, slides, sums, sources = (
+            tuple(row[k] for k in kept) for row in (one.stays, one.slides, one.sums, one.sources)
+        )
+        if kept:
+            found[Order(stays, (False,) * len(kept), slides, sums, sources, part=True)] = None  # type: ignore[arg-type]
+    return [*found]
+
+
 def orders(layer: Layer, machine: Machine) -> Iterator[Order]:
     """Yield all orders of a layer on a machine with section `levels`."""
+    levels = machine.levels
+    assert levels is not None
     slid = machine.sliding and (layer.r > 1 or layer.c > 1) and max(layer.kh, layer.kw) > 1
     narrow = machine.psum_bytes > machine.out_bytes
     for held in _held(layer, machine):
         for stays in _merged({operand: tuple(Stay(operand, m) for m in names) for operand, names in held.items()}):  # type: ignore[arg-type]
+            sources = tuple(source(stays, levels, one).name for one in stays)
             for tied in _ties(stays):
                 for slides in _slides(layer, stays, tied, slid):
                     for sums in _sums(stays, narrow):
-                        yield Order(stays, tied, slides, sums)
+                        yield Order(stays, tied, slides, sums, sources)
 
 
 def _held(layer: Layer, machine: Machine) -> Iterator[dict[str, tuple[str, ...]]]:

@@ -9,12 +9,13 @@ from math import prod
 
 import numpy as np
 
-from formulations.levels.axes import complete
 from formulations.levels.orders import Order, orders
-from formulations.levels.search import NOTHING, Judge, Searched
-from formulations.levels.terms import Terms
+from formulations.levels.overlap import AllOrders, hunted
+from formulations.levels.pieces import CLOSE, PAIRS, OneOrder
+from formulations.levels.search import NOTHING
+from formulations.levels.terms import sources
 from formulations.pins import Decision, Pins
-from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
+from formulations.problem import Formulation, Goal, Part, Piece, Priced, Replayed
 from hwmodels.levels.price import Cost, Moved, lanes_of, levels_of, price, window_of, windowed
 from hwmodels.levels.replay.walk import walk
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
@@ -27,10 +28,6 @@ from instances.network.workload import DIMS, RELEVANT, Layer, refuse_long
 DECISIONS: Mapping[str, Decision] = {
     "resident": Decision("an operand that lies whole in a memory, such as W@l2", ("X@MEMORY",), open=True),
 }
-#: Orders that `descend` looks at closely, and pairs of chains it compares there at a time.
-_CLOSE, _PAIRS = 12, 300_000
-#: Nests whose transfers are followed, an order, and steps of these at most; chains that are tried where one is mended.
-_FOLLOWED, _STEPS, _TRIED = 10, 50_000, 6
 #: Schedules whose cost is kept.
 _KEPT = 64
 
@@ -56,8 +53,6 @@ class LevelPart(Part[LevelNest]):
         self.residents = frozenset(self._resident(pin.value, pin.op) for pin in self.pins.pins)
         self.latest: tuple[Order, LevelNest] | None = None
         """The best plan that was found last, and its order: where objectives follow, their plans begin with it."""
-        self.followed = 0
-        """Nests whose transfers were followed."""
         self._costs: dict[LevelNest, Cost] = {}
         self._searched: dict[tuple[object, ...], list[OneOrder]] = {}
 
@@ -82,9 +77,13 @@ class LevelPart(Part[LevelNest]):
         asked = {one for one in self.residents if one.operand in self.layer.operands}
         return tuple(one for one in orders(self.layer, self.machine) if asked <= set(one.stays))
 
-    def pieces(self, goal: Goal) -> Iterator[OneOrder]:
-        """A piece an order; those with good plans first, as far as heuristics have looked."""
-        yield from self.ordered(goal)
+    def pieces(self, goal: Goal) -> Iterator[Piece[LevelNest]]:
+        """A piece an order; those with good plans first, as far as heuristics have looked; or one of them all."""
+        yield from [AllOrders(self)] if self.follows(goal) else self.ordered(goal)
+
+    def follows(self, goal: Goal) -> bool:
+        """Whether rows are bounds of time alone, which is found by following all transfers."""
+        return "time" in (goal.measure, *goal.caps) and self.levels.queues != "serial"
 
     def ordered(self, goal: Goal) -> list[OneOrder]:
         """The orders for a goal, made once."""
@@ -130,11 +129,7 @@ class LevelPart(Part[LevelNest]):
     @cached_property
     def _sources(self) -> dict[str, list[str]]:
         """By operand the memories that its tiles come from in any case."""
-        first, *others = self.levels.memories
-        held = {
-            x: [one.name for one in others if x in one.operands and x not in one.passed] for x in self.layer.operands
-        }
-        return {x: [first.name, *names[:-1]] for x, names in held.items()}
+        return {x: sources(self.levels, x) for x in self.layer.operands}
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -270,29 +265,24 @@ class LevelPart(Part[LevelNest]):
             sides[widest] = -(-sides[widest] // 2)
 
     def descended(self, goal: Goal) -> LevelNest | None:
-        """The best plan of descents: of all orders chain by chain, of the best ones pair by pair.
-
-        Where rows are bounds alone the best ones are followed, and mended by what they truly take.
-        """
+        """The best plan of descents: of all orders chain by chain, of the best ones pair by pair."""
+        if self.follows(goal):
+            return hunted(self, goal)
         best: tuple[int, LevelNest | None] = (NOTHING, None)
         pieces = self.ordered(goal)
         first = pieces[:1] if goal.caps else []
-        for pairs, some in ((_PAIRS, first), (0, pieces), (_PAIRS, pieces)):
-            for one in sorted(some, key=lambda one: one.value)[: _CLOSE if pairs else None]:
+        for pairs, some in ((PAIRS, first), (0, pieces), (PAIRS, pieces)):
+            for one in sorted(some, key=lambda one: one.value)[: CLOSE if pairs else None]:
                 if best[1] is not None and (goal.clock.over or best[0] <= self.least(goal.measure)):
                     break
                 begin = one.searched.terms.picks(self.latest[1]) if some is first and self.latest else None
                 made = one.searched.descend(pairs, begin)
                 if made is None:
                     continue
-                one.value, picks = min(one.value, made[0]), made[1]
-                value: int | None = made[0]
-                if one.followed and (pairs or best[1] is None):
-                    value, picks = one.mended(picks, goal) if pairs else (one.judged(goal.caps)(picks), picks)
-                if value is not None and value < best[0] and (pairs or best[1] is None or not one.followed):
-                    nest = one.searched.terms.nest(picks)
-                    best = value, nest
-                    self.latest = one.order, nest
+                one.value = min(one.value, made[0])
+                if made[0] < best[0] and (pairs or best[1] is None):
+                    best = made[0], one.searched.terms.nest(made[1])
+                    self.latest = one.order, best[1]
         pieces.sort(key=lambda one: one.value)
         return best[1]
 
@@ -326,104 +316,6 @@ class LevelPart(Part[LevelNest]):
         """The extents of the windows of single outputs."""
         found = windowed(self.layer, axis, np.ones((1, 1), np.int64))
         return [int(size) for size, count in zip(found.length[0], found.count[0], strict=True) if count]
-
-
-class OneOrder(Piece[LevelNest]):
-    """The nests of one order."""
-
-    def __init__(self, part: LevelPart, order: Order, goal: Goal) -> None:
-        self.part, self.order, self.asked = part, order, goal
-        self.value = 1 << 62
-        """The best plan that a descent has found."""
-        self.measures = tuple(dict.fromkeys((goal.measure, *goal.caps)))
-        self._searched: Searched | None = None
-
-    @property
-    def searched(self) -> Searched:
-        """The search of the goal that the piece was made for, built when it is needed."""
-        if self._searched is None:
-            self._searched = self._made(relax=False)
-        return self._searched
-
-    def _made(self, *, relax: bool) -> Searched:
-        part = self.part
-        near = part.latest[1] if part.latest is not None and part.latest[0] == self.order else None
-        terms = Terms(
-            part.layer, part.machine, self.order, self.measures, residents=part.residents, relax=relax, near=near
-        )
-        return Searched(terms, self.asked.measure, self.asked.caps)
-
-    def floor(self, goal: Goal) -> int:
-        """What holds for all orders; of one that was looked at, its least factors."""
-        least = self.part.least(goal.measure)
-        own = None if self._searched is None or not self.complete else self._searched.floor()
-        return least if own is None else max(least, own)
-
-    @cached_property
-    def complete(self) -> bool:
-        """Whether all chains are listed."""
-        return all(complete(self.part.layer, one.dim, one.layout) for one in self.searched.terms.axes)
-
-    def exact(self, goal: Goal, engine: str) -> tuple[LevelNest | None, int | None]:
-        """Branch and bound; where chains are left out, once more over `relaxed` ones for the bound."""
-        goal.clock.tick()
-        picks, bound = self.searched.best(goal.below, goal.clock, self.judged(goal.caps) if self.followed else None)
-        found = None if picks is None else self.searched.terms.nest(picks)
-        self.part.latest = self.part.latest if found is None else (self.order, found)
-        goal.stats["boxes"] = self.searched.nodes
-        if not self.complete:
-            below = goal.below if picks is None or bound is None else bound
-            _, bound = self._made(relax=True).best(below, goal.clock)
-            if bound is None and picks is not None:
-                bound = below
-        return found, None if bound is None else max(bound, self.part.least(goal.measure))
-
-    @property
-    def followed(self) -> bool:
-        """Whether rows are bounds of time alone, which is found by following all transfers."""
-        return "time" in self.measures and self.part.levels.queues != "serial"
-
-    def mended(self, picks: tuple[int, ...], goal: Goal) -> tuple[int | None, tuple[int, ...]]:
-        """Exchange the chains of one dimension after the other, those with the best guess tried, by the true cost."""
-        judge, searched = self.judged(goal.caps), self.searched
-        best, picks = judge(picks), tuple(picks)
-        gained = True
-        while gained and best is not None and not goal.clock.over:
-            gained = False
-            for a in range(len(picks)):
-                for pick in searched.ranked(picks, a)[:_TRIED]:
-                    other = (*picks[:a], pick, *picks[a + 1 :])
-                    cost = judge(other) if other != picks and not goal.clock.over else None
-                    if cost is not None and cost < best:
-                        best, picks, gained = cost, other, True
-        return best, picks
-
-    def judged(self, caps: Mapping[str, int]) -> Judge:
-        """What picks cost by their price, as long as there are nests to look at (`_FOLLOWED`)."""
-
-        def judge(picks: tuple[int, ...]) -> int | None:
-            nest = self.searched.terms.nest(picks)
-            if self.part.followed >= _FOLLOWED * len(self.part.orders) or self.part.steps(nest) > _STEPS:
-                return None
-            self.part.followed += 1
-            measures = self.part.cost(nest).measures
-            kept = all(measures[name] <= most for name, most in caps.items())
-            return measures[self.asked.measure] if kept else NOTHING
-
-        return judge
-
-    def cp_sat(self, goal: Goal) -> Model[LevelNest] | None:
-        """Chains by number, products step by step."""
-        from formulations.levels.cp_sat import cp_model_of  # late: solvers are slow to import
-
-        if not self.complete:
-            raise Unable("a dimension has too many chains to list: use --engine search")
-        made = cp_model_of(self.searched, goal.below)
-        return (
-            None
-            if made is None
-            else Model(made.model, lambda solver: self.searched.terms.nest(made.chosen(solver)), base=made.constant)
-        )
 
 
 def _descended(part: LevelPart, goal: Goal) -> LevelNest | None:

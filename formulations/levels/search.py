@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.clock import Clock
-from formulations.levels.terms import Guess, Largest, Row, Terms
+from formulations.levels.terms import Extreme, Guess, Row, Terms
 from hwmodels.nest.price.bilinear import Ints
 
 #: Boxes that are halved at a time; pairs of chains that are looked at together.
@@ -114,7 +114,7 @@ class Searched:
 
     def __init__(self, terms: Terms, measure: str, most: Mapping[str, int]) -> None:
         self.terms, self.row = terms, terms.measures[measure]
-        self.caps: list[tuple[Row | Largest, int]] = [*terms.memories.values()]
+        self.caps: list[tuple[Row | Extreme, int]] = [*terms.memories.values()]
         self.caps += [(terms.measures[name], cap) for name, cap in most.items()]
         self.nodes = 0
 
@@ -155,7 +155,7 @@ class Searched:
         finally:
             self.caps = caps
 
-    def _falls(self, picks: list[int], row: Row | Largest | Guess, pairs: int) -> int:
+    def _falls(self, picks: list[int], row: Row | Extreme | Guess, pairs: int) -> int:
         """Exchange chains for better ones by a row until nothing is gained; its value, `NOTHING` if nothing fits."""
         axes, best = range(len(picks)), self._value(picks, row)
         size = [len(table) for table in self.terms.tables]
@@ -178,12 +178,12 @@ class Searched:
         tiles = sorted({term for row, _ in self.terms.memories.values() for term in row.factors})
         return int(np.log(table[:, tiles]).sum(axis=1).argmin()) if tiles else 0
 
-    def _value(self, picks: Sequence[int], row: Row | Largest | Guess) -> int:
+    def _value(self, picks: Sequence[int], row: Row | Extreme | Guess) -> int:
         products = self.terms.products([np.array([pick]) for pick in picks])
         return int(row.value(products)[0]) if self.fits(products)[0] else NOTHING
 
     def _exchanged(
-        self, picks: Sequence[int], pair: Sequence[int], row: Row | Largest | Guess
+        self, picks: Sequence[int], pair: Sequence[int], row: Row | Extreme | Guess
     ) -> tuple[int, tuple[int, ...]]:  # fmt: skip
         """The best chains of one or two axes beside the others, and their value."""
         tables = self.terms.tables

@@ -11,19 +11,19 @@ tile that is visited v times is written v times, and read v - 1 times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
 
 from formulations.levels import chains
-from formulations.levels.axes import Axis, axis, seen_in
+from formulations.levels.axes import Axis, How, axis, seen_in
 from formulations.levels.orders import Order
 from hwmodels.levels.price import lanes_of, windowed
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
 from hwmodels.nest.price.bilinear import Ints
-from instances.machine.levels import Level
+from instances.machine.levels import Level, Levels
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, REDUCTION, Layer
 
@@ -41,35 +41,54 @@ class Row:
         if factor:
             self.factors[term] = self.factors.get(term, 0) + factor
 
+    def plus(self, *others: Row) -> Row:
+        """The sum of rows."""
+        made = Row(self.constant, dict(self.factors), dict(self.pairs))
+        for one in others:
+            made.constant += one.constant
+            for term, factor in one.factors.items():
+                made.add(term, factor)
+            for pair, factor in one.pairs.items():
+                made.pairs[pair] = made.pairs.get(pair, 0) + factor
+        return made
+
     def value(self, products: Ints) -> Ints:
         """The row for products (.., Q)."""
-        total = np.full(products.shape[:-1], self.constant, np.int64)
-        for term, factor in self.factors.items():
-            total += factor * products[..., term]
+        total: Ints = products[..., [*self.factors]] @ np.array([*self.factors.values()], np.int64) + self.constant
         for (one, two), factor in self.pairs.items():
             total += factor * products[..., one] * (2 * products[..., two] - 1)
         return total
 
 
 @dataclass
-class Largest:
-    """The largest of some rows: what no queue, nor the PEs, can do without, where they work side by side."""
+class Extreme:
+    """The largest of some rows, which no queue, nor the PEs, can do without; or the least. And a row in any case."""
 
-    rows: list[Row]
+    rows: Sequence[Row | Extreme]
+    base: Row = field(default_factory=Row)
+    least: bool = False
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], base: Row) -> Row | Extreme:
+        """The least of rows, and a row in any case."""
+        return base.plus(rows[0]) if all(row == rows[0] for row in rows) else cls(rows, base, least=True)
 
     @property
     def factors(self) -> set[int]:
         """The products that count in any row."""
-        return {term for row in self.rows for term in row.factors}
+        return {term for row in (self.base, *self.rows) for term in row.factors}
 
     @property
     def pairs(self) -> set[tuple[int, int]]:
         """Those that count in pairs."""
-        return {pair for row in self.rows for pair in row.pairs}
+        return {pair for row in (self.base, *self.rows) for pair in row.pairs}
 
     def value(self, products: Ints) -> Ints:
-        """The largest value."""
-        made: Ints = np.max([row.value(products) for row in self.rows], axis=0)
+        """The largest value, or the least."""
+        found = self.rows[0].value(products)
+        for row in self.rows[1:]:
+            found = (np.minimum if self.least else np.maximum)(found, row.value(products))
+        made: Ints = found + self.base.value(products) if self.base.factors else found + self.base.constant
         return made
 
 
@@ -77,20 +96,30 @@ class Largest:
 class Guess:
     """What a nest whose transfers overlap will take, roughly: rows, first loads, the last step and the last stores."""
 
-    compute: Row
+    compute: Row | Extreme
     """With the first loads."""
-    queues: list[tuple[Row, int]]
+    queues: list[tuple[Row | Extreme, int]]
     """Each queue, and the product of the visits after whose last one only compute and stores are left."""
     stores: Row
     """The last stores."""
+    strain: float = 1.0
+    """How much longer queues are taken to be: full ones make others wait."""
 
     def value(self, products: Ints) -> Ints:
         """The guess for products (.., Q)."""
         computed, stored = self.compute.value(products), self.stores.value(products)
         found = computed + stored
         for row, visits in self.queues:
-            found = np.maximum(found, row.value(products) + computed // np.maximum(products[..., visits], 1))
+            busy = (row.value(products) * self.strain).astype(np.int64)
+            found = np.maximum(found, busy + computed // np.maximum(products[..., visits], 1))
         return found
+
+
+def sources(levels: Levels, operand: str) -> list[str]:
+    """The memories that the tiles of an operand come from in any case."""
+    first, *others = levels.memories
+    held = [one.name for one in others if operand in one.operands and operand not in one.passed]
+    return [first.name, *held[:-1]]
 
 
 def needs_of(layer: Layer, machine: Machine, measures: Sequence[str]) -> frozenset[str]:
@@ -111,20 +140,20 @@ class Terms:
 
     def __init__(
         self, layer: Layer, machine: Machine, order: Order, measures: Sequence[str], *,
-        residents: frozenset[Stay] = frozenset(), relax: bool = False, near: LevelNest | None = None,
+        residents: frozenset[Stay] = frozenset(), how: How = "", near: LevelNest | None = None,
     ) -> None:  # fmt: skip
         assert machine.levels is not None
         self.layer, self.machine, self.order, self.levels = layer, machine, order, machine.levels
         needs = needs_of(layer, machine, measures)
         self.axes: list[Axis] = [
-            axis(layer, machine, order, d, needs, residents=residents, relax=relax, near=near)
+            axis(layer, machine, order, d, needs, residents=residents, how=how, near=near)
             for d in [d for d in DIMS if layer.extent(d) > 1] or ["b"]
         ]
         self._columns: list[list[Ints]] = []
         self._known: dict[tuple[bytes, ...], int] = {}
         self.guess: Guess | None = None
         """Of machines whose transfers overlap, if time is asked for."""
-        self.measures: dict[str, Row | Largest] = {
+        self.measures: dict[str, Row | Extreme] = {
             name: self._busy() if name == "time" and machine.levels.queues != "serial" else self._measure(name)
             for name in measures
         }
@@ -163,12 +192,6 @@ class Terms:
         factors = {"moved": one.moved, "tile": one.tile, "calls": one.calls, "first": one.first}
         return factors[kind][k] if kind else np.ones_like(one.lanes)
 
-    def source(self, k: int) -> str:
-        """The name of the memory that a Stay's tiles come from."""
-        mine = [one.memory for one in self.order.stays if one.operand == self.order.stays[k].operand]
-        at = mine.index(self.order.stays[k].memory)
-        return mine[at - 1] if at else self.levels.memories[0].name
-
     # ---- rows --------------------------------------------------------------------------------------------------------
 
     def _measure(self, name: str) -> Row:
@@ -178,7 +201,7 @@ class Terms:
         if name == "energy":
             row.constant = self.layer.macs * self.machine.mac_fj
         for k in range(len(self.order.stays)):
-            source = memories[self.source(k)]
+            source = memories[self.order.sources[k]]
             scale = {"time": source.byte_ticks, "energy": source.byte_fj}.get(name)
             if scale is None:
                 scale = int(source.name == (first if name == "bytes" else name.partition("@")[2]))
@@ -200,38 +223,83 @@ class Terms:
             whole = [-(-layer.extent(d) // lanes[d]) for d in lanes if layer.extent(d) == 1]
             row.add(self._term(0, **dict.fromkeys(lanes, "lanes")), ticks * layer.inputs * prod(rest + whole))
 
-    def _busy(self) -> Largest:
+    def _busy(self) -> Extreme:
         """What the PEs, and every queue, are busy with: no schedule whose transfers overlap takes less.
 
-        The PEs begin when the first tiles are there: all that come from off the chip, one after the other, and then
-        those of the last of them in the nearer memories; with one queue all first tiles. When they are done the last
-        tile of results goes out, memory by memory.
+        The PEs begin when the first tiles are there, and when they are done the last tile of results goes out, memory
+        by memory. With one queue all first tiles come one after the other. With more, all tiles that a queue brings
+        first do, after one of them has come to where it begins, and before one of them goes on to the PEs.
         """
-        queues: dict[str, Row] = {}
-        memories = {one.name: one for one in self.levels.memories}
-        for k in range(len(self.order.stays)):
-            source = memories[self.source(k)]
-            row = queues.setdefault(source.name if self.levels.queues == "each" else "", Row())
-            self._bytes(row, k, source.byte_ticks)
-            self._calls(row, k, source.call_ticks)
-        computed = Row()
+        names = [one.name for one in self.levels.memories]
+        rows = {name: Row() for name in (names[:-1] if self.levels.queues == "each" else [""])}
+        for k, name in enumerate(self.order.sources):
+            row, price = rows.get(name) or rows[""], self.levels.memory(name)
+            self._bytes(row, k, price.byte_ticks)
+            self._calls(row, k, price.call_ticks)
+        computed, stored, found = Row(), self._stored(), list[Row | Extreme]()
         self._compute(computed)
+        queues: dict[str, Row | Extreme] = {**rows}
+        for name, row in rows.items():
+            loads = [self._brought(operand, name) for operand in self.layer.operands if operand != "OUT"]
+            ways = [way for way in loads if way is not None]
+            if not ways:
+                continue
+            firsts = computed.plus(stored, *(own for _, own, _ in ways))
+            pairs = zip(ways, reversed(ways), strict=True)
+            found.append(Extreme.of([one[0].plus(other[2]) for one, other in pairs], firsts))
+            ends = self._stored(names.index(name) if name else 0)
+            queues[name] = Extreme.of([before for before, _, _ in ways], row.plus(ends))
+        if not self.order.part:
+            self.guess = self._guessed(Extreme(found), queues)
+        return Extreme([*found, *queues.values()])
+
+    def _guessed(self, begun: Extreme, queues: Mapping[str, Row | Extreme]) -> Guess:
+        """The guess, of the time until all steps are computed, and what queues are busy with."""
         loads = [k for k, stay in enumerate(self.order.stays) if stay.operand != "OUT"]
-        far = [k for k in loads if self.source(k) == self.levels.memories[0].name]
-        last = self.order.stays[far[-1]].operand
-        for k in loads:
-            if self.levels.queues == "one" or k in far or self.order.stays[k].operand == last:
-                self._first(computed, k, memories[self.source(k)])
-        stored = Row()
+        last = Row()
         for k, stay in enumerate(self.order.stays):
             if stay.operand == "OUT":
-                source, size = memories[self.source(k)], self.machine.out_bytes
-                computed.constant += source.call_ticks
-                computed.add(self._term(k, others="first"), source.byte_ticks * size)
-                stored.add(self._term(k, others="tile"), source.byte_ticks * size)
-        visits = {name: self._visits([k for k in loads if not name or self.source(k) == name]) for name in queues}
-        self.guess = Guess(computed, [(row, visits[name]) for name, row in queues.items()], stored)
-        return Largest([computed, *queues.values()])
+                price = self.levels.memory(self.order.sources[k])
+                last.add(self._term(k, others="tile"), price.byte_ticks * self.machine.out_bytes)
+        at = {name: [k for k in loads if not name or self.order.sources[k] == name] for name in queues}
+        return Guess(begun, [(row, self._visits(at[name])) for name, row in queues.items()], last)
+
+    def _path(self, operand: str) -> list[tuple[str, Level, int | None]]:
+        """Memories that the tiles of an operand come from, with a Stay that they come to there, or farther inside.
+
+        Where other Stays are left out: those that they come from in any case.
+        """
+        names = [one.name for one in self.levels.memories]
+        mine = {self.order.sources[k]: k for k, one in enumerate(self.order.stays) if one.operand == operand}
+        every = {*mine, *(sources(self.levels, operand) if self.order.part else ())}
+        made = []
+        for name in sorted(every, key=names.index):
+            inside = [k for at, k in mine.items() if names.index(at) >= names.index(name)]
+            made.append((name, self.levels.memory(name), inside[0] if inside else None))
+        return made
+
+    def _brought(self, operand: str, queue: str) -> tuple[Row, Row, Row] | None:
+        """The first loads of an operand: before one queue, through it ("": all), and behind it; None if none does."""
+        names, found = [one.name for one in self.levels.memories], (Row(), Row(), Row())
+        path = self._path(operand)
+        if queue and queue not in [name for name, _, _ in path]:
+            return None
+        for name, price, k in path:
+            row = found[1 if queue in ("", name) else 0 if names.index(name) < names.index(queue) else 2]
+            row.constant += price.call_ticks
+            if k is not None:
+                self._first(row, k, price)
+        return found
+
+    def _stored(self, before: int | None = None) -> Row:
+        """The last stores of results, one after the other; those to memories before one of them."""
+        row = Row()
+        names = [one.name for one in self.levels.memories][:before]
+        for name, price, k in self._path("OUT"):
+            row.constant += price.call_ticks * (name in names)
+            if k is not None and name in names:
+                row.add(self._term(k, others="first"), price.byte_ticks * self.machine.out_bytes)
+        return row
 
     def _bytes(self, row: Row, k: int, scale: int) -> None:
         """Count the bytes of a Stay, times `scale`."""
@@ -277,9 +345,8 @@ class Terms:
         return self._term(loads[-1], others="calls") if loads else self._term(0)
 
     def _first(self, row: Row, k: int, source: Level) -> None:
-        """Count the load of the first tile of a Stay."""
+        """Count the bytes of the first tile of a Stay, where they come from some memory."""
         layer, machine, first = self.layer, self.machine, self._term(k, others="first")
-        row.constant += source.call_ticks
         size = machine.w_bytes
         if self.order.stays[k].operand == "IN":
             size = layer.inputs * machine.in_bytes * self._single()
@@ -316,7 +383,7 @@ class Terms:
             rows = np.flatnonzero(below)
             if not len(rows):
                 return None
-            found.append(int(rows[0]))
+            found.append(int(rows[one.steps[rows].sum(axis=1).argmax()]))
         return found
 
     # ---- schedules ---------------------------------------------------------------------------------------------------

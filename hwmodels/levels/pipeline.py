@@ -30,7 +30,7 @@ from hwmodels.nest.price.bilinear import Ints
 from instances.errors import InputError
 from instances.machine.levels import Levels
 from instances.machine.machine import Machine
-from instances.network.workload import DIMS, RELEVANT, Layer
+from instances.network.workload import DIMS, REDUCTION, RELEVANT, Layer
 
 #: Steps that are followed.
 MOST = 2_000_000
@@ -54,49 +54,63 @@ class _Visits:
 
 
 class _Steps:
-    """All steps of a nest: the ranges of dimensions, and which loops have advanced."""
+    """All steps of a nest: by number of loops outside, the iterations of these with the ranges of dimensions."""
 
     def __init__(self, layer: Layer, items: Sequence[Cut | Stay]) -> None:
         self.layer = layer
         cuts = real(layer, items)
         self.loops = [(k, item) for k, item in enumerate(items) if isinstance(item, Cut) and cuts[k]]
-        self.begin = {d: np.zeros(1, np.int64) for d in DIMS}
-        self.end = {d: np.full(1, layer.extent(d), np.int64) for d in DIMS}
+        self.parent: list[Ints] = []
+        """By loop which iteration of those outside every iteration belongs to."""
         self.piece: list[Ints] = []
+        self.ranges = [{d: (np.zeros(1, np.int64), np.full(1, layer.extent(d), np.int64)) for d in DIMS}]
+        """By number of loops begin and end of every dimension: one of each iteration where a loop inside cuts it."""
+        self.cut: list[dict[str, int]] = [dict.fromkeys(DIMS, 0)]
+        """By number of loops how many there are down to the last one over a dimension."""
         for _, loop in self.loops:
             self._cut(loop)
 
     def _cut(self, loop: Cut) -> None:
-        begin, end = self.begin[loop.dim], self.end[loop.dim]
+        depth = len(self.parent)
+        begin, end = self.range(depth, loop.dim)
         number = -(-(end - begin) // loop.step)
-        if int(number.sum()) > MOST:
+        total = int(number.sum())
+        if total > MOST:
             raise InputError(f"nest: more than {MOST:,} steps, too many to follow transfers that overlap")
         row = np.repeat(np.arange(len(begin)), number)
-        piece = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
-        self.begin = {d: some[row] for d, some in self.begin.items()}
-        self.end = {d: some[row] for d, some in self.end.items()}
-        self.piece = [*(some[row] for some in self.piece), piece]
-        low = self.begin[loop.dim] + piece * loop.step
-        self.end[loop.dim] = np.minimum(low + loop.step, self.end[loop.dim])
-        self.begin[loop.dim] = low
+        piece = np.arange(total) - np.repeat(np.cumsum(number) - number, number)
+        low = begin[row] + piece * loop.step
+        self.parent.append(row)
+        self.piece.append(piece)
+        self.ranges.append({**self.ranges[-1], loop.dim: (low, np.minimum(low + loop.step, end[row]))})
+        self.cut.append({**self.cut[-1], loop.dim: depth + 1})
 
     @property
     def number(self) -> int:
         """How many there are."""
-        return len(self.begin["b"])
+        return self.iterations(len(self.loops))
+
+    def iterations(self, loops: int) -> int:
+        """How many iterations so many loops have."""
+        return len(self.piece[loops - 1]) if loops else 1
+
+    def within(self, loops: int, outer: int) -> Ints:
+        """Which iteration of `outer` loops those of more loops belong to."""
+        found = np.arange(self.iterations(loops))
+        for depth in range(loops, outer, -1):
+            found = self.parent[depth - 1][found]
+        return found
+
+    def range(self, loops: int, dim: str) -> tuple[Ints, Ints]:
+        """Begin and end of a dimension in every iteration of so many loops."""
+        begin, end = self.ranges[loops][dim]
+        place = self.within(loops, self.cut[loops][dim])
+        return begin[place], end[place]
 
     def moving(self, at: int, operand: str) -> int:
         """How many loops there are outside an item, down to the last one that moves the tile of an operand."""
         found = [i for i, (k, loop) in enumerate(self.loops) if k < at and loop.dim in RELEVANT[operand]]
         return found[-1] + 1 if found else 0
-
-    def first(self, loops: int) -> Ints:
-        """The steps at which one of so many loops has advanced."""
-        changes = np.zeros(self.number, np.bool_)
-        changes[0] = True
-        for piece in self.piece[:loops]:
-            changes[1:] |= np.diff(piece) != 0
-        return np.flatnonzero(changes)
 
 
 def overlapped(layer: Layer, machine: Machine, nest: LevelNest) -> int:
@@ -116,25 +130,23 @@ def _visits(
 ) -> _Visits:  # fmt: skip
     """Count every visit of a Stay."""
     loops = steps.moving(at, stay.operand)
-    first = steps.first(loops)
-    number = np.zeros(steps.number, np.int64)
-    number[first[1:]] = 1
-    own = _Steps(layer, nest.items[: steps.loops[loops - 1][0] + 1] if loops else ())
-    price = source(nest, levels, stay)
-    mine = [one for _, one in nest.stays() if one.operand == stay.operand]
+    stays = [one for _, one in nest.stays()]
+    price = source(stays, levels, stay)
+    mine = [one for one in stays if one.operand == stay.operand]
     place = mine.index(stay)
-    above = [one for _, one in nest.stays()].index(mine[place - 1]) if place else -1
-    box = {d: (own.begin[d], own.end[d]) for d in DIMS}
+    above = stays.index(mine[place - 1]) if place else -1
+    box = {d: steps.range(loops, d) for d in DIMS if d in RELEVANT[stay.operand] or d in REDUCTION}
     sides = {d: end - begin for d, (begin, end) in box.items()}
-    none = np.full(len(first), -1, np.int64)
+    none = np.full(steps.iterations(loops), -1, np.int64)
     if stay.operand == "OUT":
         load, store = _results(layer, machine, box, sides, price.call_ticks, price.byte_ticks)
     else:
-        moved, calls = _fetched(layer, machine, own, stay.operand, sides, box)
+        moved, calls = _fetched(layer, machine, steps, loops, stay.operand, sides, box)
         load = np.where(calls > 0, calls * price.call_ticks + moved * price.byte_ticks, -1)
         store = none
     queue = levels.memories.index(price) if levels.queues == "each" else 0
-    return _Visits(np.cumsum(number), load, store, queue, above, levels.memory(stay.memory).buffers)
+    number = steps.within(len(steps.loops), loops)
+    return _Visits(number, load, store, queue, above, levels.memory(stay.memory).buffers)
 
 
 def _results(
@@ -150,20 +162,18 @@ def _results(
 
 
 def _fetched(
-    layer: Layer, machine: Machine, own: _Steps, operand: str, sides: dict[str, Ints],
+    layer: Layer, machine: Machine, steps: _Steps, loops: int, operand: str, sides: dict[str, Ints],
     box: dict[str, tuple[Ints, Ints]],
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Bytes and transfers of the visits of IN or W."""
     if operand == "W":
         bias = machine.bias_bytes if layer.bias else 0
         moved = np.asarray(prod(sides[d] for d in _OF["W"])) * machine.w_bytes + sides["g"] * sides["m"] * bias
-        return moved, np.ones(own.number, np.int64)
-    along = own.loops[-1][1].dim if own.loops and machine.sliding else ""
-    follows = np.zeros(own.number, np.bool_)
+        return moved, np.ones(steps.iterations(loops), np.int64)
+    along = steps.loops[loops - 1][1].dim if loops and machine.sliding else ""
+    follows = np.zeros(steps.iterations(loops), np.bool_)
     if along in ("r", "c"):
-        follows[1:] = True
-        for piece in own.piece[:-1]:
-            follows[1:] &= np.diff(piece) == 0
+        follows = steps.piece[loops - 1] > 0
     lines = []
     for d, stride, dilation, pad, taps, size in (
         ("r", layer.stride_h, layer.dilation_h, layer.pad_top, layer.kh, layer.h),
@@ -188,12 +198,13 @@ def _ticks(layer: Layer, machine: Machine, nest: LevelNest, steps: _Steps) -> In
         return each * unit.cycle_ticks
     lanes = {"g": unit.cols} if layer.m == layer.n == 1 else {"m": unit.rows, "n": unit.cols}
     last = max(k for k, _ in nest.stays())
-    total = np.full(steps.number, layer.inputs * unit.cycle_ticks, np.int64)
+    total, deep = np.full(steps.number, layer.inputs * unit.cycle_ticks, np.int64), len(steps.loops)
     for d in DIMS:
-        sides = steps.end[d] - steps.begin[d]
+        begin, end = steps.ranges[deep][d]
         inner = [item.step for item in nest.items[last:] if isinstance(item, Cut) and item.dim == d]
-        cycles = {int(side): _rounds(int(side), inner, lanes.get(d, 1)) for side in np.unique(sides)}
-        total = total * np.array([cycles[int(side)] for side in sides], np.int64)
+        sides, which = np.unique(end - begin, return_inverse=True)
+        cycles = np.array([_rounds(int(side), inner, lanes.get(d, 1)) for side in sides], np.int64)
+        total = total * (cycles if len(cycles) == 1 else cycles[which][steps.within(deep, steps.cut[deep][d])])
     return total
 
 

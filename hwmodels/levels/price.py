@@ -179,7 +179,8 @@ def _moved(
         calls *= int(fetched["r"].number[0]) * int(fetched["c"].number[0])
         tile = prod(largest[d] for d in "bgn") * int(held["r"].largest[0]) * int(held["c"].largest[0])
         tile *= layer.inputs * machine.in_bytes
-    return Moved(operand, stay.memory, source(nest, levels, stay).name, calls, total, tile)
+    beyond = source([one for _, one in nest.stays()], levels, stay)
+    return Moved(operand, stay.memory, beyond.name, calls, total, tile)
 
 
 def _dim(nest: LevelNest, k: int) -> str:

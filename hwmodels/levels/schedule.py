@@ -166,9 +166,9 @@ def near_machine(machine: Machine, sums: bool = False) -> Machine:
     )  # fmt: skip
 
 
-def source(nest: LevelNest, levels: Levels, stay: Stay) -> Level:
+def source(stays: Sequence[Stay], levels: Levels, stay: Stay) -> Level:
     """Return the memory that a tile comes from: the nearest of those beyond where the operand stays, or the first."""
-    names = [one.memory for _, one in nest.stays() if one.operand == stay.operand]
+    names = [one.memory for one in stays if one.operand == stay.operand]
     at = names.index(stay.memory)
     return levels.memory(names[at - 1]) if at else levels.memories[0]
 

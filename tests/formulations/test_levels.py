@@ -178,6 +178,22 @@ def test_a_chain_that_is_left_out_has_another_one_below(extent: int, depth: int,
     assert kept.shape[1] < table.shape[1] or extent * depth <= 5
 
 
+@pytest.mark.parametrize(("extent", "depth"), [(9, 1), (9, 3), (7, 4), (11, 4), (300, 2)])
+def test_pieces_are_counted_as_they_are_cut(extent: int, depth: int) -> None:
+    """One by one, of few chains and of so many that pairs of steps stand in a table."""
+
+    def cut(ranges: list[int], step: int) -> list[int]:
+        return [min(step, size - at) for size in ranges for at in range(0, size, step)]
+
+    some = chains.every(np.arange(1, extent + 1), depth)
+    made = chains.pieces(extent, some)
+    for k in range(0, len(some), max(1, len(some) // 400)):
+        ranges = [extent]
+        for step, number in zip(some[k], made[k], strict=True):
+            ranges = cut(ranges, int(step))
+            assert number == len(ranges), some[k]
+
+
 def test_bounds_where_chains_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every order: relaxed chains are at or below the least of all chains, whatever the windows."""
     rng = random.Random("relaxed")
@@ -199,7 +215,7 @@ def _least(layer: Layer, on: Machine, order: Any, *, relax: bool) -> int | None:
     from formulations.levels import axes
 
     axes._table.cache_clear()
-    terms = Terms(layer, on, order, ("bytes@l2",), relax=relax)
+    terms = Terms(layer, on, order, ("bytes@l2",), how="cells" if relax else "")
     return Searched(terms, "bytes@l2", {}).best(None, ENDLESS)[1]
 
 

@@ -148,7 +148,9 @@ def test_relaxed_chains_bound_every_order(monkeypatch: pytest.MonkeyPatch) -> No
             made.cache_clear()
         found = list[int | None]()
         for order in [*orders(part.layer, part.machine)][:: 7 - 6 * THOROUGH]:
-            terms = Terms(part.layer, part.machine, order, case.objectives, residents=part.residents, relax=relax)
+            terms = Terms(
+                part.layer, part.machine, order, case.objectives, residents=part.residents, how="cells" if relax else ""
+            )
             found.append(Searched(terms, case.objectives[0], {}).best(None, Clock.of(None))[1])
         return found
 

@@ -15,6 +15,7 @@ from instances.network.workload import Layer
 ENGINES: dict[str, tuple[tuple[str, float], ...]] = {
     "tiling": (("exhaustive", 25), ("cp-sat", 6), ("milp", 4)),
     "slicing": (("exhaustive", 25), ("cp-sat", 6), ("milp", 4)),
+    "levels": (("search", 40), ("cp-sat", 8)),
     "mesh": (("exhaustive", 15), ("milp", 10), ("cp-sat", 6)),
     "partial_engine": (("auto", 15), ("cp-sat", 8), ("milp", 6), ("exhaustive", 4)),
     "mapping": (("auto", 15), ("cp-sat", 8), ("milp", 8), ("exhaustive", 2)),

@@ -171,6 +171,29 @@ def _slicing() -> Iterator[Case]:
     yield Case("energy", "slicing", wide, "nmp", "energy,time")
 
 
+def _levels() -> Iterator[Case]:
+    known = "Two mappers move 4,837,872 and 6,221,952 bytes of L2 for it, as far as is known (docs/levels.md)."
+    for name in "abcde":
+        yield Case(
+            f"{name}-dram-l2", "levels", layer_of("peer_layers", name), "dram_l2_l1", "bytes,bytes@l2",
+            note=known if name == "c" else "",
+        )  # fmt: skip
+    for name in ("c1", "c3", "c5"):
+        layer = layer_of("lenet5", name)
+        yield Case(f"lenet-{name}-time", "levels", layer, "dram_l2_l1", "time")
+        yield Case(f"lenet-{name}-gap9-energy", "levels", layer, "gap9_levels", "energy")
+        yield Case(f"lenet-{name}-gemmini", "levels", layer, "gemmini_levels", "time", tags=("overlap",))
+    yield Case("b-gap9", "levels", layer_of("peer_layers", "b"), "gap9_levels", "time", tags=("overlap",))
+    small = {"levels.l2.bytes": 200, "levels.l1.bytes": 60}
+    tiny = alone(_three("tiny", 4, 3, 2))
+    yield Case("tiny-both", "levels", tiny, "dram_l2_l1", "bytes@l2,bytes", set=dict(small), tags=("tiny",))
+    yield Case(
+        "tiny-pinned", "levels", tiny, "dram_l2_l1", "bytes", set=dict(small), pins=("resident=W@l2",), tags=("pins",)
+    )
+    tight = {"levels.l2.bytes": 60, "levels.l1.bytes": 8}
+    yield Case("infeasible-l1", "levels", tiny, "dram_l2_l1", "bytes", set=dict(tight), tags=("infeasible",))
+
+
 LAYERS = (
     Cases(
         "tiling-peers", "layers that public tilers were compared on: ResNet, Inception, VGG, MobileNet", _BUNDLED,
@@ -180,5 +203,6 @@ LAYERS = (
     Cases("tiling-inception", "layers of Inception v3 with flat and long kernels", _BUNDLED, _inception),
     Cases("tiling-corners", "small layers where the best tile is no obvious one", "made by hand", _corners),
     Cases("tiling-machines", "layers on machines with DMA segments, bursts, two buffers", _BUNDLED, _machines),
+    Cases("levels-memories", "layers on DRAM, L2 and L1, and on accumulators of their own", _BUNDLED, _levels),
     Cases("slicing-nmp", "layers on the cores of the TSO paper's machine", _BUNDLED, _slicing),
 )  # fmt: skip

@@ -27,6 +27,7 @@ DECISIONS = {
     "mapping": ("latency, exhaustive", "schedules.network.at[1]"),
     "applications": ("response, exhaustive", "schedules.network.at[1]"),
     "mesh": ("dram, exhaustive", "schedules.c0.choice.share"),
+    "levels": ("time", "schedules.c0.items[0].step"),
     "partial_engine": ("bytes, exhaustive", "schedules.c0.program"),
     "placement": ("bytes, search", "schedules.network.places[0].address"),
     "selection": ("period, search", "schedules.network.choices[0].variant"),

@@ -26,6 +26,7 @@ ALL = tuple(library())
 #: A small one of every problem, with a schedule.
 SMALL = {
     "tiling": "tiling-corners/pad-5x5", "slicing": "slicing-nmp/lenet-c3-time", "mesh": "mesh-arrays/c3-tiny-dram",
+    "levels": "levels-memories/tiny-both",
     "partial_engine": "engine-partial/mobilenet_v1-conv4-16", "mapping": "mapping-boards/lenet5-22-period",
     "applications": "applications-boards/two-lenets-4", "banks": "banks-midap/lenet5-bytes",
     "joint": "joint-scratchpad/flat", "hybrid": "hybrid-midap/chain-bytes", "fusion": "fusion-chains/skip",
