@@ -10,7 +10,7 @@ groups themselves) in pieces of q, rows in pieces of p, columns in pieces of w:
 Where nothing fits, the input channels are cut inside OUT, then batches, groups and the window. With C ticks of compute,
 D of transfers, and the first and last tiles, a nest takes roughly
 
-    max(C, D) + first loads + last store
+    max(C, D) + first loads + last store        C + D in place of max(C, D) where a memory has one buffer
 
 and the best few are followed (`hwmodels.levels.pipeline`). What comes out is no proven optimum: no step is below
 `least` (`formulations.fusion.near`), and bounds take that.
@@ -153,7 +153,8 @@ class _Quick:
         moved = (reads + weighs + stored) * price.byte_ticks + (calls_in + calls_w + pieces * some) * price.call_ticks
         computed = self._compute(sizes, some)
         edge = sum(tiles.values()) * price.byte_ticks + 3 * price.call_ticks
-        made: Ints = np.maximum(computed, moved) + edge
+        ahead = all(memory.buffers > 1 for memory in self.near)
+        made: Ints = (np.maximum(computed, moved) if ahead else computed + moved) + edge
         return made
 
     def _read(self, sizes: _Sizes, high: Ints) -> Ints:

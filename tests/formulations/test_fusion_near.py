@@ -64,6 +64,19 @@ def test_a_step_by_hand() -> None:
     assert NearReplay([layer], machine(l1=200)).ticks([part], [(0, part.box)]) == ([alone + 35], [])
 
 
+def test_the_bound_of_a_step_is_met() -> None:
+    """Where bytes take no time a step takes its 32 products, a call for each operand before, and one for the result."""
+    levels = {
+        "memories": [{"name": "dram"}, {"name": "l2", "bytes": 900, "call_ticks": 3}, {"name": "l1", "bytes": 90}]
+    }
+    near = Near(
+        [Layer.conv("x", channels=2, filters=2, size=(4, 2), kernel=(1, 1))],
+        machine(levels={**levels, "queues": "each"}),
+    )
+    (box,) = near.boxes(0, near.kinds(0, np.array([[0], [4]]), np.array([[0], [2]]))[0][0], 2)
+    assert near.step(0, box)[1] == near.least(0, 32) == 32 + 3 * 3
+
+
 def layers(rng: random.Random) -> Layer:
     """A small layer of any kind."""
     kind = rng.choice(("conv", "conv", "deep", "grouped", "sum", "pool"))
