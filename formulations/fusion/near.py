@@ -65,6 +65,8 @@ class Near:
         for t, layer in enumerate(layers):
             self._first.setdefault(_alike(layer), t)
         self.given = None if given is None else {(self._number(one.layer), one.box): one for one in given}
+        if given is not None and self.given is not None and len(self.given) < len(given):
+            raise InputError(f"near: {len(given)} nests for {len(self.given)} boxes: one each is accepted")
         self._bytes: dict[tuple[int, Box, LevelNest], int] = {}
         self._steps: dict[tuple[int, Box], tuple[NearStep, int]] = {}
         self._machines = {sums: near_machine(machine, sums) for sums in (False, True)}
@@ -84,11 +86,13 @@ class Near:
                 continue
             if layer.cycles:
                 yield f"layer {layer.name}: its time was measured, and says nothing of the memories it went through"
-            if not any(True for _ in nests(whole, self._machines[False], 1)):
+            kinds = (False, True) if layer.n * layer.kh * layer.kw > 1 else (False,)
+            if not all(any(True for _ in nests(whole, self._machines[sums], 1)) for sums in kinds):
                 large.append(layer.name)
         if large:
             held = " and ".join(f"{one.name} ({(one.bytes or 0) - one.reserved_bytes:,} bytes)" for one in self.behind)
-            yield f"not even the smallest tiles of {', '.join(large)} fit in {held}"
+            said = "whole windows, all filters of a group, sums, and no more than 200,000 tiles"
+            yield f"not even the smallest tiles of {', '.join(large)} fit in {held}: {said}"
 
     def _whole(self, t: int) -> Box:
         """All of a layer as a box."""
@@ -145,20 +149,23 @@ class Near:
 
     # ---- steps of groups ---------------------------------------------------------------------------------------------
 
-    def ticks(self, t: int, kinds: Sequence[Kind], which: Ints, filters: Ints) -> Ints:
-        """Ticks of steps that make so many filters (channels) of a kind each, (steps,)."""
-        pairs, at = np.unique(np.stack([which, filters]), axis=1, return_inverse=True)
+    def ticks(self, t: int, kinds: Sequence[Kind], which: Ints, filters: Ints, first: Ints) -> Ints:
+        """Ticks of steps that make so many filters (channels) of a kind each, from a first one on, (steps,)."""
+        layer = self.layers[t]
+        offsets = first % layer.m if layer.g > 1 else np.zeros_like(first)
+        pieces, at = np.unique(np.stack([which, filters, offsets]), axis=1, return_inverse=True)
         each = [
-            sum(self.step(t, box)[1] for box in self.boxes(t, kinds[k], number)) if number else 0
-            for k, number in pairs.T.tolist()
+            sum(self.step(t, box)[1] for box in self.boxes(t, kinds[k], number, offset)) if number else 0
+            for k, number, offset in pieces.T.tolist()
         ]
         return np.array(each, np.int64)[at.ravel()]
 
-    def boxes(self, t: int, kind: Kind, filters: int) -> Iterator[Box]:
-        """The boxes of so many filters of all groups: those of whole groups, and the rest."""
+    def boxes(self, t: int, kind: Kind, filters: int, first: int = 0) -> Iterator[Box]:
+        """The boxes of so many filters, from one on: the rest of a group, whole groups, a part of a group."""
         layer = self.layers[t]
-        groups, rest = divmod(filters, layer.m) if layer.g > 1 else (0, filters)
-        for number, each in ((groups, layer.m), (1, rest)):
+        begun = min(-first % layer.m, filters) if layer.g > 1 else 0
+        groups, rest = divmod(filters - begun, layer.m) if layer.g > 1 else (0, filters)
+        for number, each in ((1, begun), (groups, layer.m), (1, rest)):
             if number and each:
                 yield Box(layer.b, number, each, layer.n, kind.rows, kind.columns, layer.kh, layer.kw, *kind[2:])
 
@@ -197,9 +204,10 @@ class Near:
         return max(computed + self.edges(t), self.moved(t, kind))
 
     def edges(self, t: int) -> int:
-        """Ticks of a call for every operand, and one for the result."""
+        """Ticks of a call for every operand, and one for the result; inputs that are alike may come as one."""
         layer = self.layers[t]
-        return (layer.inputs + (layer.weights != "none") + 1) * self.price.call_ticks
+        inputs = 1 if any(layer.copies) else layer.inputs
+        return (inputs + (layer.weights != "none") + 1) * self.price.call_ticks
 
     def moved(self, t: int, kind: Kind) -> int:
         """Ticks of moving, at least, all that pieces need that make all channels of a kind."""
@@ -219,8 +227,8 @@ def _alike(layer: Layer) -> object:
 
 
 def _all_read(layer: Layer) -> bool:
-    """Whether windows that follow each other leave nothing of the input out."""
-    rows = layer.stride_h <= layer.kh and layer.dilation_h == 1
+    """Whether windows that follow each other leave nothing of the input out, and it is there once."""
+    rows = layer.stride_h <= layer.kh and layer.dilation_h == 1 and not any(layer.copies)
     return rows and layer.stride_w <= layer.kw and layer.dilation_w == 1
 
 

@@ -330,7 +330,8 @@ class GroupSteps:
         for k in self.layers:
             mine = np.flatnonzero((self.layer == k) & (self.computed > 0))
             kinds, which = self.kinds(near, k)
-            ticks[mine] = near.ticks(self.group.layers[k], kinds, which[self.entry[mine]], self.computed[mine])
+            made = which[self.entry[mine]], self.computed[mine], self._begins[mine]
+            ticks[mine] = near.ticks(self.group.layers[k], kinds, *made)
         return ticks
 
     def kinds(self, near: Near, k: int) -> tuple[list[Kind], Ints]:
@@ -340,13 +341,20 @@ class GroupSteps:
 
     def boxes(self, near: Near) -> list[list[tuple[int, Box]]]:
         """Of every step the boxes that it makes, with their layer."""
-        _ = self.ticks
-        kinds = {k: self.kinds(near, k) for k in self.layers}
-        made = list[list[tuple[int, Box]]]()
-        for entry, k, number in zip(self.entry.tolist(), self.layer.tolist(), self.computed.tolist(), strict=True):
+        _, kinds, made = self.ticks, {k: self.kinds(near, k) for k in self.layers}, list[list[tuple[int, Box]]]()
+        each = (one.tolist() for one in (self.entry, self.layer, self.computed, self._begins))
+        for entry, k, number, first in zip(*each, strict=True):
             t, (some, which) = self.group.layers[k], kinds[k]
-            made.append([(t, box) for box in near.boxes(t, some[int(which[entry])], number)])
+            made.append([(t, box) for box in near.boxes(t, some[int(which[entry])], number, first)])
         return made
+
+    @cached_property
+    def _begins(self) -> Ints:
+        """The first filter of every step."""
+        fill, most = self.fill[self.layer], self.filters[self.entry // self.counts[0].size, self.layer]
+        stay = self.outputs[self.layer] - self.streamed[self.at]
+        later = np.where(self.block == 0, self.before * fill, stay + self.block * most)
+        return np.where(self.block < 0, (self.block + self.before) * fill, later)  # type: ignore[no-any-return]
 
     def _of_blocks(self) -> Ints:
         """Cycles of blocks of layers that take turns, each layer's rounds of lanes by themselves."""

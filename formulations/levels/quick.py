@@ -7,7 +7,7 @@ groups themselves) in pieces of q, rows in pieces of p, columns in pieces of w:
     filters   weights once, the input for each of their pieces     m q | W | r p, c w | IN, OUT
     maps      the input once, weights for each of its pieces       r p, c w | IN | m q | W, OUT
 
-Where nothing fits, the input channels are cut inside OUT, then batches, groups and the window. With C ticks of compute,
+Where nothing fits, columns, input channels (inside OUT) and batches are cut. With C ticks of compute,
 D of transfers, and the first and last tiles, a nest takes roughly
 
     max(C, D) + first loads + last store        C + D in place of max(C, D) where a memory has one buffer
@@ -72,6 +72,10 @@ def _pieces(size: int, lanes: int) -> Ints:
     return made
 
 
+#: As many tiles are followed at the most; a referee runs the loops one by one.
+TILES = 200_000
+
+
 class _Quick:
     def __init__(self, layer: Layer, machine: Machine) -> None:
         assert machine.levels is not None
@@ -130,7 +134,9 @@ class _Quick:
     def _fits(self, sizes: _Sizes, batch: int) -> Ints:
         """Whether all tiles find room."""
         tiles = self._tiles(sizes, batch)
-        fits = np.ones(len(sizes.p), np.bool_)
+        layer = self.layer
+        number = -(-layer.r // sizes.p) * -(-layer.c // sizes.w) * -(-self.filters // sizes.q) * -(-layer.n // sizes.n)
+        fits = number * -(-layer.b // batch) <= TILES
         for one in self.near:
             taken = sum(tiles[operand] for operand in one.operands)
             fits &= one.reserved_bytes + one.buffers * taken <= (one.bytes or 0)

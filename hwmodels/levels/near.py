@@ -9,7 +9,7 @@ nothing there.
                  + (parts)  calls * call_ticks + sums * psum_bytes * byte_ticks
 
 Where a box adds up a part of what a result needs (`Box.sums`), its results are sums: they come before and go behind,
-one after the other, in as many transfers as there are tiles, and take `psum_bytes` each.
+one after the other, in as many transfers as the nest has for its results, and take `psum_bytes` each.
 
 Example: of a 3x3 layer of 8 x 8 pixels with padding, rows 4 to 7 read 5 rows: one of the window is padding.
 """

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from hwmodels.levels.replay.walk import walk
-from hwmodels.levels.schedule import Box, LevelNest, NearStep, layer_of, near_machine
+from hwmodels.levels.schedule import Box, Cut, LevelNest, NearStep, layer_of, near_machine
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
@@ -115,6 +115,8 @@ def _alike(one: Layer, other: Layer) -> bool:
 def _visits(nest: LevelNest, layer: Layer) -> int:
     """Transfers of sums of the nest itself: a tile that is visited v times is written v times, and read v - 1 times."""
     at = next(k for k, one in nest.stays() if one.operand == "OUT")
+    while at and not _moves(nest, layer, at - 1):
+        at -= 1
     steps, tiles, visits = nest.steps(at), 1, 1
     for d in DIMS:
         pieces = [layer.extent(d)]
@@ -125,3 +127,12 @@ def _visits(nest: LevelNest, layer: Layer) -> int:
         else:
             tiles *= len(pieces)
     return tiles * (2 * visits - 1)
+
+
+def _moves(nest: LevelNest, layer: Layer, k: int) -> bool:
+    """Whether an item is a loop that moves the tile of results."""
+    item = nest.items[k]
+    if not isinstance(item, Cut) or item.dim in "nij":
+        return False
+    outer = [one.step for one in nest.items[:k] if isinstance(one, Cut) and one.dim == item.dim]
+    return item.step < min([layer.extent(item.dim), *outer])
