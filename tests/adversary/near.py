@@ -9,8 +9,8 @@ rows outside; transfers by one DMA in any order (`network_time_events`), ahead a
 at least as free as it is for certile, whose tiles take their room twice with `buffers` 2. No schedule may be below the
 bound that certile states; its plans are counted (`near_events`).
 
-An example: 4 pixels of 2 channels by 3 filters of a tap in one tile, a call of 5 ticks, a byte of 1, a product of 2:
-(5 + 8) + (5 + 6) + 48 + (5 + 12) = 89 ticks.
+An example: a row of 4 pixels of 2 channels by a filter of a tap in one tile, a call of 5 ticks, a byte of 1, a product
+of 2: (5 + 8) + (5 + 2) + 16 + (5 + 4) = 45 ticks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -77,6 +77,11 @@ class Close(Tiny):
         levels = {"queues": "each", "memories": [first, *near]}
         return Machine.model_validate(super().machine.model_dump(exclude_unset=True) | {"near": levels})
 
+    @property
+    def turns(self) -> bool:
+        """No: sums would go through the near memory in parts."""
+        return False
+
     @cached_property
     def _known(self) -> dict[object, int]:
         return {}
@@ -112,22 +117,36 @@ class Close(Tiny):
                 return False
         return True
 
-    # ---- plans of certile ---------------------------------------------------------------------------------------------
+    # ---- plans of certile --------------------------------------------------------------------------------------------
 
     def said(self, plan: Any, t: int, spans: Box) -> int:
         """Ticks of a step of a plan: its nest, simulated."""
         box = {d: (0, size) for d, size in self.extents(t).items()} | spans
+        found = self.boxed(t, box)
         for near in plan.part.schedule.near:
-            if self._alike(near.layer, t) and _sizes(near.box) == (found := self.boxed(t, box)):
-                seen = simulated(self.work(t, box), [(getattr(x, "dim", ""), x.step) if hasattr(x, "dim") else (x.operand, "") for x in near.nest.items])
+            if self._alike(near.layer, t) and _sizes(near.box) == found:
+                seen = simulated(
+                    self.work(t, box),
+                    [
+                        (getattr(x, "dim", ""), x.step) if hasattr(x, "dim") else (x.operand, "")
+                        for x in near.nest.items
+                    ],
+                )
                 self._rooms(seen)
                 return max(seen.ticks, Tiny.step(self, t, box))
         raise AssertionError(f"no nest for {found} of layer {t} in {plan.part.schedule.near}")
 
     def _alike(self, s: int, t: int) -> bool:
         one, other = self.made[s], self.made[t]
-        return (one.kind, one.shape, one.made, one.taps, one.stride, one.pad, len(one.reads)) == (
-            other.kind, other.shape, other.made, other.taps, other.stride, other.pad, len(other.reads))
+        return (one.shape, one.made, one.taps, one.stride, one.pad, one.filters, len(one.reads)) == (
+            other.shape,
+            other.made,
+            other.taps,
+            other.stride,
+            other.pad,
+            other.filters,
+            len(other.reads),
+        )
 
     def boxed(self, t: int, box: Box) -> tuple[int, ...]:
         """Groups, filters and channels of a group, rows, columns, taps, padding at the four sides."""
@@ -251,7 +270,7 @@ def close(case: Tiny, rng: random.Random) -> Close:
     every, least = sum(map(sum, layers)), 4
     acc = rng.choice((0, 0, 0, 1))
     whole = rng.random() < 0.6
-    l1 = 8 * every * case.sums if whole else rng.randint(least, max(map(sum, layers)))
+    l1 = 8 * every * case.sums if whole else rng.randint(least, max(least, *map(sum, layers)))
     acc *= 8 * every * case.sums if whole else rng.randint(1, max(one[0] for one in layers) * case.sums)
     cycle = 0 if rng.random() < 0.2 else case.cycle
     computing = sum(case.compute(t, one.made[1], one.made[0]) for t, one in enumerate(case.made))
@@ -295,7 +314,12 @@ def attacked(case: Close, rng: random.Random, seconds: float, engine: str = ENGI
     if (best := brute.run()) is not None:
         what = [one.says for one in best.parts]
         faults.append(f"a schedule takes {best.ticks}, the bound is {bound}, the plan {part.status} {ticks}: {what}")
-    if bound is not None and case.fused is None and not case.height and (found := below(case, bound, rng, seconds / 2)) is not None:
+    if (
+        bound is not None
+        and case.fused is None
+        and not case.height
+        and (found := below(case, bound, rng, seconds / 2)) is not None
+    ):
         faults.append(f"a schedule takes {found[0]}, the bound is {bound}, the plan {part.status} {ticks}: {found[1]}")
     again = replayed(case, plan) if ticks is not None else None
     if again is not None and again != ticks:
@@ -304,8 +328,13 @@ def attacked(case: Close, rng: random.Random, seconds: float, engine: str = ENGI
 
 
 def case_of(seed: int) -> Close:
-    """A network of one to three layers: pins, strides that skip, weights in a memory of their own, many weights."""
+    """A network of one to three layers: pins, strides that skip, weights in a memory of their own, many weights.
+
+    From 5000 on those of one or two layers, which take less time.
+    """
     rng = random.Random(seed)
+    if seed >= 5000:
+        return close(drawn(rng, 2, 3, 2), rng)
     if seed % 4 == 3:
         return close(network(rng, 1 + seed // 4 % 2), rng)
     case = drawn(rng, 3, 5, 3, rng.choice((1, 1, 2)), skips=seed % 8 == 2)

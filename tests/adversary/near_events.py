@@ -1,14 +1,14 @@
 """A nest that brings a box of a layer through nearer memories, event by event, by the text of docs/levels.md alone.
 
-Loops are run one by one. A visit of an operand's tile begins whenever a loop advances that stands outside its Stay, down
-to the last one that moves the tile and cuts anything. One DMA moves what visits lack, and their results:
+Loops are run one by one. A visit of an operand's tile begins whenever a loop advances that stands outside its Stay,
+down to the last one that moves the tile and cuts anything. One DMA moves what visits lack, and their results:
 
     load of visit i    asked for at the first step of visit i - (B - 1), has room when visit i - B is done with
     store of visit i   asked for behind its last step; at a step stores first, then what is needed first
     step               behind the step before, and the loads of its visits
 
-An example: two tiles of 10 ticks, each with a load of 5 and a store of 3. With one buffer of each 5 + 10 + 3 twice, but
-the second load waits for the first step alone: 5 + 10 + 3 + 5 + 10 + 3 = 36. With two 5 + 10 + 10 + 3 = 28.
+An example: two tiles of 10 ticks, each with a load of 5 and a store of 3. With one buffer of each
+5 + 10 + 3 + 5 + 10 + 3, as the first store goes ahead of the second load. With two 5 + 10 + 10 + 3.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ class Said:
     ticks: int
     moved: int
     held: dict[str, int]
+    out_calls: int
+    """Transfers of results, sums that come back included."""
 
 
 @dataclass
@@ -117,7 +119,7 @@ def simulated(work: Work, items: Sequence[tuple[str, int | str]]) -> Said:
     stays = [name for name, _ in items if name in _OF]
     visits, moved, held, which = dict[str, list[_Visit]](), 0, dict[str, int](), dict[str, list[int]]()
     for name in stays:
-        place = [k for k, (other, _) in enumerate(items) if other == name][0]
+        place = next(k for k, (other, _) in enumerate(items) if other == name)
         outside = sum(other not in _OF for other, _ in items[:place])
         moving = [k for k in range(outside) if real[k] and loops[k][0] in _OF[name]]
         depth = moving[-1] + 1 if moving else 0
@@ -132,9 +134,12 @@ def simulated(work: Work, items: Sequence[tuple[str, int | str]]) -> Said:
             some[-1].last = s
             numbers.append(len(some) - 1)
         visits[name], which[name] = some, numbers
-    if any(d in _SUMMED and cut for (d, _), cut in zip([*loops, *inner], _cuts([*loops, *inner], work.size), strict=True)):
+    if any(
+        d in _SUMMED and cut for (d, _), cut in zip([*loops, *inner], _cuts([*loops, *inner], work.size), strict=True)
+    ):
         held["OUT"] = held["OUT"] // work.bytes["OUT"] * max(work.bytes["OUT"], work.bytes["PSUM"])
-    return Said(_followed(work, stays, visits, which, [_computed(work, inner, one[-1]) for _, one in steps]), moved, held)
+    ticks = _followed(work, stays, visits, which, [_computed(work, inner, one[-1]) for _, one in steps])
+    return Said(ticks, moved, held, sum(1 + (one.load >= 0) for one in visits["OUT"]))
 
 
 def _ticks(work: Work, name: str, size: int) -> int:
@@ -220,5 +225,8 @@ def covered(spans: Sequence[tuple[Span, Span, Span]], size: tuple[int, int, int]
         any(a[1] <= b[0] or b[1] <= a[0] for a, b in zip(one, other, strict=True))
         for k, one in enumerate(spans) for other in spans[:k]
     )  # fmt: skip
-    return volume == prod(size) and apart and all(0 <= b < e <= n for one in spans for (b, e), n in zip(one, size, strict=True))
-
+    return (
+        volume == prod(size)
+        and apart
+        and all(0 <= b < e <= n for one in spans for (b, e), n in zip(one, size, strict=True))
+    )

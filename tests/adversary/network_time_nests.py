@@ -191,6 +191,7 @@ class Nest:
         channels, rows, columns = self.case.maps[k]
         return self._box((0, channels), (0, rows), (0, columns))
 
+
 # ---- drawn -----------------------------------------------------------------------------------------------------------
 
 

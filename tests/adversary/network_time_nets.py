@@ -103,6 +103,11 @@ class Tiny:
     sums: int = 1
     """Bytes of a sum that lacks products: those of nests; what else is counted here has sums of a byte."""
 
+    @property
+    def turns(self) -> bool:
+        """Whether layers may take turns."""
+        return True
+
     # ---- what is counted ---------------------------------------------------------------------------------------------
 
     @cached_property

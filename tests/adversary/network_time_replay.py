@@ -134,7 +134,7 @@ class _Replay:
         self.strips += [strips] * (len(self.steps) - len(self.strips))
 
     def _steps_of(self, run: Any, strips: Strips, near: Beside) -> None:
-        case, first = self.case, run.first
+        first = run.first
         if run.blocks:
             self._in_turns(strips, near, run.blocks[0].channels, run.weights)
             return
