@@ -253,7 +253,7 @@ class Close(Tiny):
             moves.append(self._moved(False, made * (self.sums if tile.sums[1] else 1), number))
             before = tile
         least = sum(one.ticks for one in moves) + sum(ticks for ticks, _ in steps)
-        if 1 < len(tiles) and len(moves) <= MOST and results <= (self.acc or results) and least < NEVER:
+        if len(tiles) > 1 and len(moves) <= MOST and results <= (self.acc or results) and least < NEVER:
             sums = any(any(tile.sums) for tile in tiles)
             search = Search(Job(tuple(steps), tuple(moves)), self.l1, least, until=time.monotonic() + 0.1)
             least = least if sums else search.run() or least
