@@ -85,7 +85,7 @@ def machine_of(rng: random.Random) -> Machine:
 
 def layer_of(rng: random.Random) -> Layer:
     """A convolution of any kind, a pool, or a sum."""
-    if rng.random() < 0.15:
+    if rng.random() < 0.25:
         high, wide = rng.randint(1, 6), rng.randint(1, 6)
         return Layer(name="x", kind="eltwise", g=rng.randint(1, 4), b=rng.randint(1, 2), m=1, n=1, r=high, c=wide,
                      h=high, l=wide, inputs=rng.randint(1, 3), weights="none")  # fmt: skip
@@ -115,15 +115,15 @@ def near_of(seed: int) -> Near | None:
     if rng.random() < 0.7:
         spans |= {d: (0, layer.extent(d)) for d in "nij"}
     pads, axes = list[int](), list[Axis]()
-    for d, taps, stride, dilation, pad, size in (
+    for d, taps, stride, dilation, pad, there in (
         ("r", "i", layer.stride_h, layer.dilation_h, layer.pad_top, layer.h),
         ("c", "j", layer.stride_w, layer.dilation_w, layer.pad_left, layer.l),
     ):
         reads = [at * stride - pad + tap * dilation for at in range(*spans[d]) for tap in range(*spans[taps])]
         low, high = min(reads), max(reads) + 1
-        if high <= 0 or low >= size:
+        if high <= 0 or low >= there:
             return None
-        before, behind = max(0, -low), max(0, high - size)
+        before, behind = max(0, -low), max(0, high - there)
         pads += [before, behind]
         axes.append(Axis(stride, dilation, before, high - low - before - behind))
     size = {d: end - begin for d, (begin, end) in spans.items()}
@@ -148,7 +148,7 @@ def _nest(rng: random.Random, layer: Layer, size: Mapping[str, int], machine: Ma
                 order.append(d)
     rng.shuffle(order)
     items: list[Cut | Stay] = [Cut(d, steps[d].pop(0)) for d in order]  # type: ignore[arg-type]
-    holds = {operand: one.name for one in machine.near.memories[1:] for operand in one.operands}
+    holds: dict[str, str] = {operand: one.name for one in machine.near.memories[1:] for operand in one.operands}
     operands = [operand for operand in _OPERANDS if operand in layer.operands]
     rng.shuffle(operands)
     for operand in operands:

@@ -82,10 +82,10 @@ def test_a_step_in_one_tile_by_hand() -> None:
     assert case.step(0, {}) == 13 + 7 + 16 + 9
 
 
-@pytest.mark.parametrize("first", range(0, tries(60, 3000), 20))
+@pytest.mark.parametrize("first", range(0, tries(120, 3000), 40))
 def test_nests_of_boxes_take_what_is_counted(first: int) -> None:
     """Price and referee, with padding at all sides, dilation, groups, and parts of sums; or both see what overflows."""
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 40):
         if (near := near_of(seed)) is None:
             continue
         ticks, moved, fits = near.counted()
@@ -143,6 +143,15 @@ def test_a_layer_in_one_step_by_hand(prices: dict[str, int], least: int) -> None
     assert not found.faults
     assert found.bound is not None
     assert found.bound >= least
+
+
+def test_calls_of_two_layers_in_a_group_by_hand() -> None:
+    """Both in a step each: 216 ticks of products, and 3 calls of 50; DRAM adds 12 bytes at both ends, and a filter."""
+    layers = ("conv", (0,), 2, 3, 1, 1), ("conv", (1,), 2, 3, 1, 1)
+    found = attacked(Close((2, 3, 2), layers, 400, near_call=50, fused=(0, 1), height=3), random.Random(1), 3)
+    assert not found.faults
+    assert found.bound is not None
+    assert 2 * (216 + 150) <= found.bound <= 2 * (216 + 150) + 12 + 36 + 12
 
 
 @pytest.mark.parametrize("seed", range(5101, 5101 + tries(6, 60)))
