@@ -146,12 +146,14 @@ def test_a_layer_in_one_step_by_hand(prices: dict[str, int], least: int) -> None
 
 
 def test_calls_of_two_layers_in_a_group_by_hand() -> None:
-    """Both in a step each: 216 ticks of products, and 3 calls of 50; DRAM adds 12 bytes at both ends, and a filter."""
+    """Both in a step each: 216 ticks of products, 3 calls of 50; DRAM adds 12 bytes at both ends, and a filter of 18.
+
+    What counts calls twice is above the plan that is found, and gives way to a weaker bound: so this is the very value.
+    """
     layers = ("conv", (0,), 2, 3, 1, 1), ("conv", (1,), 2, 3, 1, 1)
     found = attacked(Close((2, 3, 2), layers, 400, near_call=50, fused=(0, 1), height=3), random.Random(1), 3)
     assert not found.faults
-    assert found.bound is not None
-    assert 2 * (216 + 150) <= found.bound <= 2 * (216 + 150) + 12 + 36 + 12
+    assert found.bound == 2 * (216 + 150) + 12 + 18 + 12
 
 
 @pytest.mark.parametrize("seed", range(5101, 5101 + tries(6, 60)))
