@@ -134,7 +134,9 @@ class Brute:
         key = first, last, near
         if key not in self._parts:
             found = dict[tuple[object, ...], Part]()
-            every = chain(self.groups.parts(first, last, near), turned(self.groups, first, last, near))
+            every = chain(self.groups.parts(first, last, near))
+            if self.case.turns:
+                every = chain(every, turned(self.groups, first, last, near))
             if self.nests and first == last:
                 every = chain(every, alone(self.case, first, near))
             for number, part in enumerate(every):

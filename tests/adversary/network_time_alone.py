@@ -77,7 +77,7 @@ def _tiled(
             if weighted != block:
                 part.moves.append(Move(True, case.weights(size), size, step, queue=case.queues - 1))
             weighted, most["w"] = block, max(most["w"], size)
-        ticks = case.compute(t, row[1] - row[0], number)
+        ticks = case.step(t, {"m": block, "r": row})
         if t + 1 not in near.maps:
             size = (row[1] - row[0]) * wide * number
             most["out"] = max(most["out"], size)
@@ -109,7 +109,7 @@ def _by_inputs(case: Tiny, t: int, near: Beside) -> Iterator[Part]:
             most[1] = max(most[1], size)
             runs = layer.filters * (taps if case.channels_last else 1)
             part.moves.append(Move(True, case.weights(size, runs), size, step, queue=case.queues - 1))
-            part.steps.append((case.compute(t, high, layer.filters, number), 0))
+            part.steps.append((case.step(t, {"n": (begin, end)}), 0))
         made = high * wide * layer.made[0]
         held = near.bytes + sum(most) + (0 if t + 1 in near.maps else made)
         if t + 1 not in near.maps:

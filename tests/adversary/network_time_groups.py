@@ -51,6 +51,13 @@ class Made(NamedTuple):
     visit: int
     rows: int
     held: int
+    begin: int = 0
+    """The first of its rows."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Its rows."""
+        return self.begin, self.begin + self.rows
 
 
 class Piece(NamedTuple):
@@ -253,7 +260,7 @@ class Strips:
                 ends = self.streams[t - self.first].ends
                 if ends[v] > ends[v - 1]:
                     held = sum(self._held(one, v, t) * self.row_bytes(one.store) for one in moving)
-                    made.append(Made(t, v, ends[v] - ends[v - 1], held))
+                    made.append(Made(t, v, ends[v] - ends[v - 1], held, ends[v - 1]))
         return made
 
     def _held(self, one: Stream, v: int, t: int) -> int:
@@ -419,7 +426,7 @@ def laid(
         t = made.layer
         begins.append(len(part.steps) + 1)
         if t not in filters:
-            ticks = case.compute(t, made.rows, case.maps[t + 1][0])
+            ticks = case.step(t, {"r": made.span})
             part.steps.append((ticks, near.bytes + made.held + sum(kept.values())))
         else:
             _blocks(case, part, made, filters[t], kept, near.bytes, again=t in seen)
@@ -466,4 +473,4 @@ def _blocks(
             kept[t] = kept.get(t, 0) + new
             loaded, done = loaded - new, done + computed
         held = beside + made.held + sum(kept.values()) + loaded
-        part.steps.append((case.compute(t, made.rows, computed), held))
+        part.steps.append((case.step(t, {"m": (0, computed), "r": made.span}), held))

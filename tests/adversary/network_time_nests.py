@@ -50,13 +50,6 @@ class Loop(NamedTuple):
     places: tuple[int, ...]
 
 
-def extents(case: Tiny, t: int) -> dict[str, int]:
-    """How large every dimension of a layer is."""
-    layer = case.made[t]
-    adds = layer.kind in ("conv", "full")
-    return dict(zip(DIMS, (layer.made[0], layer.shape[0] if adds else 1, *layer.made[1:], *layer.taps), strict=True))
-
-
 def runs_of(box: Box, whole: Sequence[int]) -> int:
     """Runs of addresses of a box of an array, whose last dimension lies together."""
     inner = max((at for at, size in enumerate(whole) if box[at] != (0, size)), default=0)
@@ -73,7 +66,7 @@ class Nest:
 
     def __init__(self, case: Tiny, t: int, loops: Sequence[Loop], held: Mapping[str, int], near: Beside) -> None:
         self.case, self.t, self.loops, self.held, self.near = case, t, loops, held, near
-        self.layer, self.whole = case.made[t], extents(case, t)
+        self.layer, self.whole = case.made[t], case.extents(t)
         self.adds = self.layer.kind in ("conv", "full")
         self.loaded = [k for k in self.layer.reads if k not in near.maps]
         self.at = 0 if case.channels_last else 1  # rows in the box of a map
@@ -83,24 +76,24 @@ class Nest:
         if prod(len({p for one in self.loops if one.dim == d for p in one.places}) + 1 for d in DIMS) > MOST_STEPS:
             return None
         part, now, most, came = Part(), dict[str, Box](), dict.fromkeys(self.held, 0), Counter[Box]()
-        visits = self._visits()
+        visits, boxes = self._visits(), list[list[dict[str, Span]]]()
         for path in self._paths(0, [{d: (0, size) for d, size in self.whole.items()}]):
             tiles = {name: self._tile(name, path[at]) for name, at in self.held.items()}
             loads = [move for name in ("in", "w") for move in self._load(name, tiles[name], now.get(name))]
             left = list[Move]()
             if now.get("out") != tiles["out"]:
-                left += self._store(now["out"], len(part.steps), came, visits) if "out" in now else ()
+                left += self._store(now["out"], len(boxes), came, visits) if "out" in now else ()
                 loads += self._sums(tiles["out"], came)
-            if loads or left or not part.steps:
-                part.steps.append((0, 0))
-            part.moves += [*left, *(replace(move, step=len(part.steps)) for move in loads)]
-            part.steps[-1] = (part.steps[-1][0] + self._ticks(path[-1]), 0)
+            if loads or left or not boxes:
+                boxes.append([])
+            part.moves += [*left, *(replace(move, step=len(boxes)) for move in loads)]
+            boxes[-1].append(path[-1])
             now |= {name: tile for name, tile in tiles.items() if size_of(tile)}
             most = {name: max(size, size_of(tiles[name])) for name, size in most.items()}
             if len(part.moves) > MOST_MOVES or self._held(most) > self.case.memory:
                 return None
-        part.moves += self._store(now["out"], len(part.steps), came, visits)
-        part.steps = [(ticks, self._held(most)) for ticks, _ in part.steps]
+        part.moves += self._store(now["out"], len(boxes), came, visits)
+        part.steps = [(self.case.joined(self.t, some), self._held(most)) for some in boxes]
         part.says = f"{self.t} by loops {[tuple(one) for one in self.loops]}, held {self.held}"
         return part
 
@@ -198,13 +191,6 @@ class Nest:
         channels, rows, columns = self.case.maps[k]
         return self._box((0, channels), (0, rows), (0, columns))
 
-    def _ticks(self, step: Mapping[str, Span]) -> int:
-        """Ticks of the engine."""
-        m, n, r, c, i, j = (end - begin for begin, end in (step[d] for d in DIMS))
-        lanes = self.case.lanes
-        turns = -(-m // lanes[0]) * -(-n // lanes[1]) if self.adds else -(-m // lanes[1]) * len(self.layer.reads)
-        return r * c * i * j * turns * self.case.cycle
-
 
 # ---- drawn -----------------------------------------------------------------------------------------------------------
 
@@ -236,7 +222,7 @@ def arranged(loops: Sequence[Loop]) -> list[Loop]:
 def nest(case: Tiny, t: int, near: Beside, rng: random.Random) -> Nest:
     """A nest of a layer."""
     whole = rng.choice((0.2, 0.5, 0.7))
-    loops = [Loop(d, some) for d, size in extents(case, t).items() for some in cuts(rng, size, whole)]
+    loops = [Loop(d, some) for d, size in case.extents(t).items() for some in cuts(rng, size, whole)]
     rng.shuffle(loops)
     return Nest(case, t, arranged(loops), {name: rng.randint(0, len(loops)) for name in ("in", "w", "out")}, near)
 

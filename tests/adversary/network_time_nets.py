@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from instances.machine.machine import Machine
 from instances.network.network import Network
@@ -102,6 +103,11 @@ class Tiny:
     sums: int = 1
     """Bytes of a sum that lacks products: those of nests; what else is counted here has sums of a byte."""
 
+    @property
+    def turns(self) -> bool:
+        """Whether layers may take turns."""
+        return True
+
     # ---- what is counted ---------------------------------------------------------------------------------------------
 
     @cached_property
@@ -158,6 +164,31 @@ class Tiny:
         else:
             turns = -(-filters // self.lanes[1]) * len(layer.reads)
         return pixels * taps * turns * self.cycle
+
+    def step(self, t: int, spans: dict[str, tuple[int, int]]) -> int:
+        """Ticks of the engine for a box of a layer: places of m, n, r, c, i and j; those that are missing are whole."""
+        layer = self.made[t]
+        m, n, r, c, i, j = (
+            end - begin for begin, end in ({d: (0, size) for d, size in self.extents(t).items()} | spans).values()
+        )  # fmt: skip
+        taps = layer.made[2] * layer.taps[0] * layer.taps[1]
+        return self.compute(t, r, m, n) * (c * i * j) // taps
+
+    def said(self, plan: Any, t: int, spans: dict[str, tuple[int, int]]) -> int:
+        """Ticks of a box in a plan of certile."""
+        del plan
+        return self.step(t, spans)
+
+    def joined(self, t: int, boxes: Sequence[dict[str, tuple[int, int]]]) -> int:
+        """Ticks of boxes that one step makes."""
+        return sum(self.step(t, one) for one in boxes)
+
+    def extents(self, t: int) -> dict[str, int]:
+        """Filters (channels of layers that add none up), input channels, rows, columns, taps of a layer."""
+        layer = self.made[t]
+        adds = layer.kind in ("conv", "full")
+        return dict(zip("mnrcij", (layer.made[0], layer.shape[0] if adds else 1, *layer.made[1:], *layer.taps),
+                        strict=True))  # fmt: skip
 
     def box(self, k: int, rows: int, channels: int = 0) -> int:
         """Ticks of moving so many rows of a map, of all or some of its channels."""

@@ -43,7 +43,7 @@ class _Wrong(Exception):
 
 class _Replay:
     def __init__(self, case: Tiny, plan: Plan) -> None:
-        self.case, self.runs = case, plan.part.schedule.runs
+        self.case, self.plan, self.runs = case, plan, plan.part.schedule.runs
         events = plan.timeline
         self.engine = sorted((one for one in events if one.lane == "engine"), key=lambda one: one.step)
         self.moves = sorted((one for one in events if one.lane != "engine"), key=lambda one: (one.begin, one.end))
@@ -134,7 +134,7 @@ class _Replay:
         self.strips += [strips] * (len(self.steps) - len(self.strips))
 
     def _steps_of(self, run: Any, strips: Strips, near: Beside) -> None:
-        case, first = self.case, run.first
+        first = run.first
         if run.blocks:
             self._in_turns(strips, near, run.blocks[0].channels, run.weights)
             return
@@ -147,7 +147,7 @@ class _Replay:
             stays = run.weights[t - first]
             for filters, here in self._blocks(made, stays, kept, again=t in seen):
                 held = near.bytes + made.held + sum(kept.values()) + here
-                self.steps.append((case.compute(t, made.rows, filters), held))
+                self.steps.append((self._ticks(t, filters, made.span), held))
             seen.add(t)
             ends.append(len(self.steps))
             if final[t] == n:
@@ -206,6 +206,10 @@ class _Replay:
                 raise _Wrong(f"step {begin + 1} has {there} bytes of weights of layer {t}")
             done, begin = done + filters, begin + 1
             yield filters, loaded - more
+
+    def _ticks(self, t: int, filters: int, rows: tuple[int, int]) -> int:
+        """Ticks of a step."""
+        return self.case.said(self.plan, t, {"m": (0, filters), "r": rows})
 
     def _at(self, step: int, t: int) -> None:
         if step >= len(self.engine) or self.engine[step].what != f"n{t + 1}":
