@@ -22,7 +22,7 @@ at; `least` counts no nest, so bounds hold for these, too, within a step.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -54,11 +54,17 @@ class Kind(NamedTuple):
 
 
 class Near:
-    """The steps of a network's layers on a machine; `given`: those of a plan, of which others are refused."""
+    """The steps of a network's layers on a machine; `given`: those of a plan, of which others are refused.
 
-    def __init__(self, layers: Sequence[Layer], machine: Machine, given: Sequence[NearStep] | None = None) -> None:
+    `copied`: names of layers whose inputs have elements that are copies of others, or padding (`Layer.copies`).
+    """
+
+    def __init__(
+        self, layers: Sequence[Layer], machine: Machine, given: Sequence[NearStep] | None = None,
+        copied: Container[str] = (),
+    ) -> None:  # fmt: skip
         assert machine.near is not None
-        self.layers, self.machine = layers, machine
+        self.layers, self.machine, self.copied = layers, machine, copied
         self.referee = NearReplay(layers, machine)
         self.price, *self.behind = machine.near.memories
         self._first: dict[object, int] = {}
@@ -206,7 +212,7 @@ class Near:
     def edges(self, t: int) -> int:
         """Ticks of a call for every operand, and one for the result; inputs that are alike may come as one."""
         layer = self.layers[t]
-        inputs = 1 if any(layer.copies) else layer.inputs
+        inputs = 1 if layer.name in self.copied else layer.inputs
         return (inputs + (layer.weights != "none") + 1) * self.price.call_ticks
 
     def moved(self, t: int, kind: Kind) -> int:
@@ -214,7 +220,7 @@ class Near:
         layer, machine = self.layers[t], self.machine
         size = layer.weight_elements * machine.w_bytes * (layer.weights != "none")
         size += layer.b * layer.g * layer.m * kind.rows * kind.columns * machine.out_bytes
-        if _all_read(layer):
+        if _all_read(layer) and layer.name not in self.copied:
             high = (kind.rows - 1) * layer.stride_h + layer.kh - kind.top - kind.bottom
             wide = (kind.columns - 1) * layer.stride_w + layer.kw - kind.left - kind.right
             size += layer.b * layer.g * layer.n * max(0, high) * max(0, wide) * layer.inputs * machine.in_bytes
@@ -227,8 +233,8 @@ def _alike(layer: Layer) -> object:
 
 
 def _all_read(layer: Layer) -> bool:
-    """Whether windows that follow each other leave nothing of the input out, and it is there once."""
-    rows = layer.stride_h <= layer.kh and layer.dilation_h == 1 and not any(layer.copies)
+    """Whether windows that follow each other leave nothing of the input out."""
+    rows = layer.stride_h <= layer.kh and layer.dilation_h == 1
     return rows and layer.stride_w <= layer.kw and layer.dilation_w == 1
 
 

@@ -80,7 +80,8 @@ class FusionPart(Part[Runs]):
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
         self.layers, nests = Layers(self.net, machine, of_nests), Nests(self.net, machine, of_nests)
         self.demands = Demands(pins, self.net)
-        near = None if machine.near is None else Near(self.net.layers, machine)
+        copied = {layer.name for layer in network.layers if any(layer.copies)}
+        near = None if machine.near is None else Near(self.net.layers, machine, copied=copied)
         self.groups = Groups(self.net, machine, nests.residences, self.demands, near)
         self.tables = Tables(self.groups, nests)
         self.prices = GroupPrices(self.groups)

@@ -313,8 +313,7 @@ class GroupSteps:
         for k in self.layers:
             cycles[:, :, self.runs[k]] += self.time.cycles(k, self.pixels[:, :, k])
         every, lanes = cycles.ravel()[self.entry], self.lanes[self.layer]
-        outputs = self.outputs[self.layer]
-        fill = self.fill[self.layer]
+        outputs, fill = self.outputs[self.layer], self.fill[self.layer]
         computed = self.loaded + np.where(self.block == 0, outputs - self.streamed[self.at] - self.before * fill, 0)
         computed = np.where(self.together[self.layer], outputs, np.where(self.block < 0, fill, computed))
         self.computed = np.where(self.idle, 0, computed)
@@ -330,8 +329,8 @@ class GroupSteps:
         for k in self.layers:
             mine = np.flatnonzero((self.layer == k) & (self.computed > 0))
             kinds, which = self.kinds(near, k)
-            made = which[self.entry[mine]], self.computed[mine], self._begins[mine]
-            ticks[mine] = near.ticks(self.group.layers[k], kinds, *made)
+            what = which[self.entry[mine]], self.computed[mine], self._begins[mine]
+            ticks[mine] = near.ticks(self.group.layers[k], kinds, *what)
         return ticks
 
     def kinds(self, near: Near, k: int) -> tuple[list[Kind], Ints]:
@@ -344,17 +343,17 @@ class GroupSteps:
         _, kinds, made = self.ticks, {k: self.kinds(near, k) for k in self.layers}, list[list[tuple[int, Box]]]()
         each = (one.tolist() for one in (self.entry, self.layer, self.computed, self._begins))
         for entry, k, number, first in zip(*each, strict=True):
-            t, (some, which) = self.group.layers[k], kinds[k]
-            made.append([(t, box) for box in near.boxes(t, some[int(which[entry])], number, first)])
+            t, kind = self.group.layers[k], kinds[k][0][int(kinds[k][1][entry])]
+            made.append([(t, box) for box in near.boxes(t, kind, number, first)])
         return made
 
     @cached_property
     def _begins(self) -> Ints:
         """The first filter of every step."""
-        fill, most = self.fill[self.layer], self.filters[self.entry // self.counts[0].size, self.layer]
-        stay = self.outputs[self.layer] - self.streamed[self.at]
-        later = np.where(self.block == 0, self.before * fill, stay + self.block * most)
-        return np.where(self.block < 0, (self.block + self.before) * fill, later)  # type: ignore[no-any-return]
+        later = self.block * self.filters[self.entry // self.counts[0].size, self.layer]
+        later += self.outputs[self.layer] - self.streamed[self.at]
+        ahead: Ints = (np.minimum(self.block, 0) + self.before) * self.fill[self.layer]
+        return np.where(self.block > 0, later, ahead)
 
     def _of_blocks(self) -> Ints:
         """Cycles of blocks of layers that take turns, each layer's rounds of lanes by themselves."""

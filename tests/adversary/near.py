@@ -306,8 +306,8 @@ def attacked(case: Close, rng: random.Random, seconds: float, engine: str = ENGI
     except PlanMismatch as error:
         return Seen("MISMATCH", None, None, 0, True, False, (str(error),))
     except InputError as error:
-        faults = () if "smallest tiles" in str(error) and not case.roomy else (str(error),)
-        return Seen("refused", None, None, 0, True, False, faults)
+        wrong = () if "smallest tiles" in str(error) and not case.roomy else (str(error),)
+        return Seen("refused", None, None, 0, True, False, wrong)
     part, faults = plan.part, list[str]()
     ticks, bound = part.measures.get("time"), part.bounds.get("time")
     brute = Brute(case, min(NEVER, 2**38 if bound is None else bound), seconds)

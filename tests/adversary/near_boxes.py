@@ -128,8 +128,9 @@ def near_of(seed: int) -> Near | None:
         axes.append(Axis(stride, dilation, before, high - low - before - behind))
     size = {d: end - begin for d, (begin, end) in spans.items()}
     parts = any(size[d] < layer.extent(d) for d in "nij")
-    box = Box(*(size[d] for d in "bgmnrcij"), *pads, sums=parts)
-    return Near(layer, machine, NearStep(0, box, _nest(rng, layer, size, machine)), size, (axes[0], axes[1]))
+    sides: list[Any] = [*(size[d] for d in "bgmnrcij"), *pads, parts]
+    box = Box(*sides)
+    return Near(layer, machine, NearStep(0, box, 1, _nest(rng, layer, size, machine)), size, (axes[0], axes[1]))
 
 
 def _span(rng: random.Random, size: int) -> tuple[int, int]:
