@@ -197,6 +197,25 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("solver/uses/emit/runtime/certile_ahead.c", "tests/solver/test_emit_ahead.py", [
         ("ahead: a wait for one transfer less", "before + (size_t)k", "before + (size_t)k - 1"),
     ]),
+    ("solver/uses/emit/runtime/certile_near.c", "tests/solver/test_emit_near.py", [
+        ("near: a row of the window too few", "axis->pad + axis->reach + 1", "axis->pad + axis->reach"),
+        ("near: filters of the first tile alone", "if (s->layer->runs && nest->tile[CERTILE_W].place == k) {",
+         "if (s->layer->runs && nest->tile[CERTILE_W].place == k && !s->follows) {"),
+        ("near: a transfer that counts twice", "    certile_dma_end(CERTILE_SHARED);",
+         "    certile_dma_end(CERTILE_SHARED), certile_dma_end(CERTILE_SHARED);"),
+        ("near: tiles slide from another pass on", "if (s->follows) {", "if (s->end) {"),
+        ("near: runs as far apart as may be", "if (run.to - piece.to ==", "if (k || run.to - piece.to =="),
+        ("near: the nest of another end of the map", " || nest->bottom != bottom", ""),
+        ("near: biases lie behind a tile's channels", "from + layer->runs * work->wide",
+         "from + layer->runs * s->nest->wide"),
+    ]),
+    ("solver/uses/emit/ahead/near.py", "tests/solver/test_emit_near.py", [
+        ("near: a ring of a row less", "inputs.extents[inputs.ring]", "inputs.extents[inputs.ring] - 1"),
+        ("near: sums of the last channels alone", "s->now.lo[CERTILE_N] == 0 ?", "1 ?"),
+        ("near: a nest for one step alone", "calls += one.times *", "calls +="),
+        ("near: joined maps begin at the first", 'there = f"ch - {shift}" if shift else "ch"', 'there = "ch"'),
+        ("near: all inputs in one tile", "size = prod(inputs.extents) * inputs.element", "size = 0"),
+    ]),
     ("formulations/tiling/recut.py", "tests/formulations/test_splitting.py", [
         ("recut: loops as they are", "pairwise(cuts if member.any_order else ())", "()"),
     ]),

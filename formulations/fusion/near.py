@@ -136,11 +136,16 @@ class Near:
     def said(
         self, given: tuple[NearStep, ...], runs: Iterable[Iterable[Iterable[tuple[int, Box]]]], most: int = MOST
     ) -> tuple[NearStep, ...]:  # fmt: skip
-        """The nests of the boxes of steps, each once: those of a plan, if it has any, or the fastest of some more."""
+        """The nests of the boxes of steps, each once: those of a plan, if it has any, or the fastest of some more.
+
+        `most`: so many are followed; 0: those by which steps were priced are taken.
+        """
         if given:
             return given
         keys = Counter((self._number(t), box) for steps in runs for boxes in steps for t, box in boxes)
-        best = (min(self.step(*key), self._found(*key, most), key=lambda one: one[1])[0] for key in keys)
+        known = (self.step(*key) for key in keys)
+        more = ([one, self._found(*key, most)] if most else [one] for key, one in zip(keys, known, strict=True))
+        best = (min(some, key=lambda one: one[1])[0] for some in more)
         return tuple(replace(one, times=times) for one, times in zip(best, keys.values(), strict=True))
 
     def bytes(self, nests: Iterable[NearStep]) -> int:

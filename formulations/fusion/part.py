@@ -31,7 +31,7 @@ from formulations.fusion.latency.rules import Rules
 from formulations.fusion.latency.search import Fastest
 from formulations.fusion.latency.timelines import Carried, Laid, Measures, Timelines
 from formulations.fusion.linear import Limit, Linear
-from formulations.fusion.near import Near
+from formulations.fusion.near import MOST, Near
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import APART, Demands, without_turns
@@ -379,12 +379,17 @@ class FusionPart(Part[Runs]):
             runs = replace(runs, queue=self.laid(runs).queue)
         return self._through(runs)
 
-    def _through(self, runs: Runs) -> Runs:
+    def completed(self, runs: Runs) -> Runs:
+        """With the nests of nearer memories by which steps were priced, and their order of transfers."""
+        return self._through(runs, most=0)
+
+    def _through(self, runs: Runs, most: int = MOST) -> Runs:
         """With the nests that bring tiles through nearer memories, where there are any."""
         near = self.groups.near
         if near is None or runs.near:
             return runs
-        return replace(runs, near=near.said((), self.timelines.near_steps(runs, self.numbered(runs))))
+        runs = replace(runs, queue=self.laid(runs).queue)
+        return replace(runs, near=near.said((), self.timelines.near_steps(runs, self.numbered(runs)), most))
 
     def _resized(self, runs: Runs, clock: Clock) -> Runs:
         """With the order of its transfers, and their sizes run by run."""

@@ -59,7 +59,7 @@ def emit(
 
     `make run` in the folder builds it with gcc and runs it. Without a model it computes on integers and is compared
     with naive loop nests; with one it computes what the model does (float32, float16, or quantised to 8 or 16 bits) and
-    is compared with onnxruntime. What moves is compared with the plan: by operand, or of problem levels by the memory
+    is compared with onnxruntime. What moves is compared with the plan: by operand, or on memories in levels by the one
     that it comes from or goes to. docs/emit.md says how the files are used.
     """
     sizes = Sizes.parse(symbol, shape, value)

@@ -82,8 +82,12 @@ class Job:
     def _judged(self, said: Answer[Any]) -> Answer[Any]:
         """The answer with price and replay, which may take as long as the search: so they are made side by side too."""
         try:
-            schedule = said.schedule
-            return said if schedule is None else replace(said, judged=price_and_replay(self.part, schedule))
+            if said.schedule is None:
+                return said
+            schedule = self.part.completed(said.schedule)
+            if schedule is not said.schedule:
+                said = replace(said, schedule=schedule, values=self.part.price(schedule).measures)
+            return replace(said, judged=price_and_replay(self.part, schedule))
         except MemoryError:
             return self.unanswered("no memory to verify a plan")
         except InputError as error:

@@ -179,6 +179,17 @@ def test_a_plan_says_how_tiles_go_through_the_nearer_memory(planned: Plan, tmp_p
     assert planned.machine_data.near is not None
 
 
+def test_plans_of_no_search_name_their_nests_too(planned: Plan) -> None:
+    """Those by which steps were priced: the time stays."""
+    part = FusionPart(NETWORK, planned.machine_data, Pins(()))
+    bare = replace(planned.schedule, near=(), queue=None)
+    named = part.completed(bare)
+    assert named.near
+    assert named.queue is not None
+    assert part.price(named).measures["time"] == part.price(bare).measures["time"]
+    assert solve(NETWORK, machine(l1=900, l2=1200), problem="fusion", time_limit_s=0.01).schedule.near
+
+
 @pytest.mark.parametrize("fault", ["missing", "larger", "faster", "strange", "small", "seldom"])
 def test_a_plan_with_other_nests_is_refused(planned: Plan, tmp_path: Path, fault: str) -> None:
     """A nest that is missing, too large, of another box, of a layer that there is not, or in a smaller memory."""

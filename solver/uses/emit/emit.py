@@ -126,6 +126,11 @@ def not_ahead(problem: str) -> InputError:
     return InputError(f"transfers ahead: of plans of problems {either(nested('network'))}, not of {problem}")
 
 
+def no_steps() -> InputError:
+    """The refusal of transfers with their steps where tiles go through memories in levels."""
+    return InputError("transfers steps: on memories in levels C is written of transfers that run ahead alone")
+
+
 def _more_memory(problem: str) -> InputError:
     """The refusal of another size of the memory where layers are planned by themselves."""
     return InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {problem}")
@@ -155,9 +160,9 @@ def files_of(
     if is_shared(plan):
         if plan.schedule is None:
             raise InputError(f"plan of {plan.network}: no schedule")
-        if plan.machine_data.near is not None:
-            said = "its tiles go through memories in levels: C of these is written of problem levels, layer by layer"
-            raise InputError(f"plan of {plan.network}: {said}")
+        levels = plan.machine_data.near is not None
+        if levels and transfers == "steps":
+            raise no_steps()
         if meaning and meaning.model.network.layers != plan.network_data.layers:
             raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}")
         for store in stores(plan.network_data).stores if plan.problem == "fusion" else ():
@@ -176,7 +181,7 @@ def files_of(
             try:
                 return _ahead(plan, *whole)
             except InputError as error:
-                if transfers == "ahead":
+                if transfers == "ahead" or levels:
                     raise
                 logger.info("plan of %s: layers and groups begin with their transfers: %s", plan.network, error)
         return NetworkPlanned(*whole).files()
@@ -335,6 +340,8 @@ def compile_model(
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
+    if problem in (None, *nested("network")):
+        found = found.in_network
     asked = _problems(found, problem, transfers)
     read = read_model(model, **given)
     able, why_not = _able(asked, network, found, objective, pins)
@@ -385,6 +392,8 @@ class _Candidate:
     """Whether each layer or group begins with its transfers, as far as that is known before the search."""
     pins: tuple[str, ...]
     """Those that are asked for; groups end in time, and steps wait where transfers cannot run ahead."""
+    near: bool
+    """Whether tiles go through memories in levels."""
 
     @classmethod
     def of(
@@ -398,11 +407,11 @@ class _Candidate:
         cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t and problem == "fusion"]
         if whole and waits and not any(pin.strip().startswith("prefetch") for pin in asked):
             cuts.append("prefetch=no")
-        return cls(network, note, never, waits, (*asked, *cuts))
+        return cls(network, note, never, waits, (*asked, *cuts), meaning.machine.near is not None)
 
     def check(self, transfers: str | None) -> None:
-        """Raise InputError if transfers shall run ahead, and cannot."""
-        if transfers == "ahead" and self.never:
+        """Raise InputError if transfers shall run ahead, or have to, and cannot."""
+        if self.never and (transfers == "ahead" or self.near):
             raise InputError(f"transfers ahead: {self.never}")
 
 
@@ -427,10 +436,12 @@ def _problems(machine: Machine, problem: str | None, transfers: str | None) -> t
     if problem not in (None, *nested()):
         raise InputError(f"problem {problem}: C is written of {', '.join(nested())}")
     check_transfers(transfers)
+    if machine.near is not None and transfers == "steps":
+        raise no_steps()
     by_layer = nested("layers")
     single = machine.problem if machine.problem in by_layer else by_layer[0]
     whole = nested("network")[::-1] if machine.bank_count else ()
-    every = (*whole, single) if problem is None else (problem,)
+    every = (*whole, *(() if machine.near else (single,))) if problem is None else (problem,)
     found = tuple(name for name in every if transfers != "ahead" or name in nested("network"))
     if not found:
         raise not_ahead(every[0])

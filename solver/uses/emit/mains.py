@@ -63,7 +63,7 @@ LAYER = """\
 
 MAIN = """\
 /* Runs the network as planned and by naive loop nests, and compares results and what moved with the plan. */
-#include "certile_check.h"
+{channels}#include "certile_check.h"
 #include "certile_guard.h"
 #include "network.h"
 
@@ -128,7 +128,7 @@ void certile_after(int k)
 
 void certile_after_group(int first, int last)
 {{
-    wrong += !certile_bytes_as_planned(layers[first].name, groups, first);
+    wrong += !certile_bytes_as_planned(layers[first].name, groups, first);{compared}
     for (int k = first; k <= last; k++) {{
         keep(k);
     }}
@@ -155,7 +155,7 @@ MODEL = """\
 /* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of elements one after the other, as the model
  * has them. Where INPUT holds several, it is called for each; state is read for the first call alone. Compares what
  * moved with the plan, and the output with what is expected. */
-#include "certile_check.h"
+{channels}#include "certile_check.h"
 #include "certile_guard.h"
 #include "certile_results.h"
 #include "network.h"
@@ -189,7 +189,7 @@ void certile_after(int k)
 void certile_after_group(int first, int last)
 {{
     (void)last;
-    wrong += !certile_bytes_as_planned(layers[first].name, groups, first);
+    wrong += !certile_bytes_as_planned(layers[first].name, groups, first);{compared}
 }}
 
 static FILE *opened(const char *name, const char *how)

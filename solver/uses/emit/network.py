@@ -507,6 +507,8 @@ class NetworkPlanned:
             "groups": self._groups(),
             "guard": "\n".join(f'    certile_guard({name}, CERTILE_ROOM({n}), "{name}");' for name, n in guarded),
             "number": len(self.steps),
+            "channels": '#include "certile_channels.h"\n' if self._channels[1] else "",
+            "compared": self._channels[1],
         }
         if self.meaning is not None:
             data = [f"    take(weights, {name}, {size});" for name, size in self.off_chip.constants().items()]
@@ -521,6 +523,11 @@ class NetworkPlanned:
         return MAIN.format(
             **common, data="\n".join(data), tensors="\n".join(tensors), results="\n".join(results)
         )  # fmt: skip
+
+    @property
+    def _channels(self) -> tuple[str, str]:
+        """For main.c: what moves between memories on the chip, and what compares it with the plan; here nothing."""
+        return "", ""
 
     def _result(self, k: int) -> str:
         """A row of the table of results."""

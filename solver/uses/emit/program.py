@@ -13,6 +13,7 @@ from instances.errors import InputError
 from instances.machine.machine import Broadcast, Machine
 from instances.network.workload import DIMS, Layer
 from solver.uses.emit.frame import Frame
+from solver.uses.emit.levels.nest import arrays
 from solver.uses.emit.mains import MAKEFILE
 from solver.uses.emit.nest import layer_file
 from solver.uses.emit.numbers import integers
@@ -93,7 +94,8 @@ def planned_counts(one: Planned) -> Mapping[str, Counts]:
 
 def memories(machine: Machine) -> str:
     """Return the file with the machine's memories."""
-    lines = (f"unsigned char certile_{name}[{size}];" for name, size in machine.memories.items())
+    lines = [f"unsigned char certile_{name}[{size}];" for name, size in machine.memories.items()]
+    lines += arrays(machine.near, "", [one.name for one in machine.near.memories]) if machine.near else []
     return "\n".join(["/* The memories on the chip. */", *lines, ""])
 
 

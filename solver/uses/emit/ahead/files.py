@@ -279,13 +279,21 @@ class AheadFiles:
         """All files by name."""
         whole, made = self.whole, {"ahead.h": self._header(), "ahead.c": self._source()}
         for begin, end in pairwise(whole.chip.begins):
-            made[run_file(begin, end)] = RunFile(self, begin, end - 1, includes).text()
+            made[run_file(begin, end)] = self._run(begin, end, includes).text()
         return made
+
+    def _run(self, begin: int, end: int, includes: Sequence[str]) -> RunFile:
+        return RunFile(self, begin, end - 1, includes)
+
+    def _declared(self) -> list[str]:
+        """What ahead.h declares beside maps and steps."""
+        return []
 
     def _header(self) -> str:
         return "\n".join([
             "/* The plan's steps and transfers: see certile_ahead.h. */", "#ifndef AHEAD_H", "#define AHEAD_H", "",
             '#include "certile_ahead.h"', "", f"extern const certile_rows certile_blocks[{len(self.blocks)}];", "",
+            *self._declared(),
             *(f"void {self.name(t)}(const certile_work *work);" for t in range(len(self.whole.found.layers))), "",
             "/* Run the network. */", "void certile_ahead(void);", "", "#endif", "",
         ])  # fmt: skip

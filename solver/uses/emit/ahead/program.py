@@ -16,6 +16,7 @@ from formulations.fusion.latency.timelines import Carried
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from solver.uses.emit.ahead.files import AheadFiles, run_file
+from solver.uses.emit.ahead.near import NearFiles
 from solver.uses.emit.ahead.whole import Whole
 from solver.uses.emit.arrange import Copy, Host, Run, host_between
 from solver.uses.emit.network import NetworkPlanned
@@ -81,8 +82,20 @@ class AheadPlanned(NetworkPlanned):
         return found
 
     def _computed(self, includes: Sequence[str]) -> dict[str, str]:
-        files = AheadFiles(self.whole, self.machine, self._places)
-        return runtime("certile_ahead.h", "certile_ahead.c") | files.files(includes)
+        made = runtime("certile_ahead.h", "certile_ahead.c")
+        if self.machine.near is not None:
+            made |= runtime("certile_near.h", "certile_near.c", "certile_channels.h", "certile_channels.c")
+        return made | self._files.files(includes)
+
+    @cached_property
+    def _files(self) -> AheadFiles:
+        writer = AheadFiles if self.machine.near is None else NearFiles
+        return writer(self.whole, self.machine, self._places)
+
+    @property
+    def _channels(self) -> tuple[str, str]:
+        """For main.c: what the plan moves between memories on the chip, and what compares with it."""
+        return self._files.nests.checked() if isinstance(self._files, NearFiles) else ("", "")
 
     @cached_property
     def off_chip(self) -> OffChip:
@@ -123,4 +136,4 @@ class AheadPlanned(NetworkPlanned):
             moved += Counter({operand: one.bytes for operand, one in counts.items()})
         numbers = ", ".join(str(moved[operand]) for operand in ("IN", "W", "OUT", "PSUM"))
         rows = ["static const certile_group_bytes groups[] = {", f"    {{0, {{{numbers}}}}},"]
-        return "\n".join([*rows, "    {-1, {0, 0, 0, 0}},", "};"])
+        return "\n".join([*rows, "    {-1, {0, 0, 0, 0}},", "};", *filter(None, ["", self._channels[0]])])

@@ -86,7 +86,7 @@ def _times(text: str, pitch: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Tile:
+class Tile:
     """Where the tile of a Stay lies, and where it comes from."""
 
     operand: str
@@ -134,6 +134,11 @@ class LayerCode:
         assert isinstance(item, Cut)
         return item
 
+    @property
+    def steps(self) -> list[int]:
+        """Of every loop."""
+        return [self._cut(k).step for k in self.loops]
+
     def planned(self) -> str:
         """What the plan moves by channel, as an initialiser."""
         rows = []
@@ -156,17 +161,17 @@ class LayerCode:
         return f"{self.dims[number]}{self.dims[:number].count(self.dims[number])}"
 
     @cached_property
-    def tiles(self) -> list[_Tile]:
+    def tiles(self) -> list[Tile]:
         """Those of all Stays, in their order."""
         number = {one.name: k for k, one in enumerate(self.levels.memories)}
         offsets = {one.name: one.reserved_bytes for one in self.levels.memories}
-        found = list[_Tile]()
+        found = list[Tile]()
         for (at, stay), moved in zip(self.nest.stays(), self.cost.moved, strict=True):
             found.append(self._tile(at, stay, moved, offsets[stay.memory], number))
             offsets[stay.memory] += moved.tile_bytes
         return found
 
-    def _tile(self, at: int, stay: Stay, moved: Moved, offset: int, number: Mapping[str, int]) -> _Tile:
+    def _tile(self, at: int, stay: Stay, moved: Moved, offset: int, number: Mapping[str, int]) -> Tile:
         operand, order = stay.operand, self.order[stay.operand]
         steps = {d: np.array([row], np.int64).reshape(1, -1) for d, row in self.nest.steps(at).items()}
         sizes = {d: int(cut(self.layer.extent(d), steps[d]).largest[0]) for d in DIMS}
@@ -180,13 +185,13 @@ class LayerCode:
         extents = tuple(sizes[d] for d in order)
         element = {"IN": self.machine.in_bytes, "W": self.machine.w_bytes}.get(operand, 0)
         name, source = (f"{operand.lower()}_{self.names[number[m]]}" for m in (stay.memory, moved.source))
-        return _Tile(
+        return Tile(
             operand, name, source, number[moved.source], f"memory_{self.names[number[stay.memory]]}", offset, place,
             extents, element or moved.tile_bytes // prod(extents), ring,
             groups if operand == "W" and self.bias_bytes else None,
         )  # fmt: skip
 
-    def _nearest(self, operand: str) -> _Tile:
+    def _nearest(self, operand: str) -> Tile:
         return [one for one in self.tiles if one.operand == operand][-1]
 
     @staticmethod
@@ -240,7 +245,7 @@ class LayerCode:
 
     # ---- transfers ---------------------------------------------------------------------------------------------------
 
-    def _box(self, tile: _Tile) -> str:
+    def _box(self, tile: Tile) -> str:
         """The box of a tile, as an initialiser."""
         found = dict(self.ranges[tile.place])
         if tile.operand == "IN":
@@ -275,7 +280,7 @@ class LayerCode:
         ends = (f"{found[d][1]} == {self.layer.extent(d)}" if last else f"{found[d][0]} == 0" for d in dims)
         return " && ".join(ends)
 
-    def _fetch(self, tile: _Tile) -> list[str]:
+    def _fetch(self, tile: Tile) -> list[str]:
         """Bring a tile of IN or W, or begin one of OUT."""
         body = [f"const certile_box box = {self._box(tile)};"]
         if tile.operand == "OUT":
@@ -312,7 +317,7 @@ class LayerCode:
         body += loop("k", "0", str(self.layer.inputs), moving) if tile.operand == "IN" else moving
         return block("", [f"/* {said} */", *body])
 
-    def _store(self, tile: _Tile) -> list[str]:
+    def _store(self, tile: Tile) -> list[str]:
         """Write a tile of OUT: results if its sums are complete, else sums."""
 
         def moved(to: str, size: int) -> str:
@@ -368,7 +373,7 @@ class LayerCode:
 
     # ---- products ----------------------------------------------------------------------------------------------------
 
-    def _place(self, tile: _Tile, names: Mapping[str, str], which: str = "") -> tuple[str, dict[str, int]]:
+    def _place(self, tile: Tile, names: Mapping[str, str], which: str = "") -> tuple[str, dict[str, int]]:
         """Where an element lies, as C text, and the pitches in bytes."""
         order, base = self.order[tile.operand], tile.offset
         pitch = {d: step * tile.element for d, step in zip(order, rows_of(tile.extents), strict=True)}

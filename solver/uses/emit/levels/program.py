@@ -12,9 +12,12 @@ from solver.uses.emit.numbers import integers
 from solver.uses.emit.program import check_layer, layers_table, row, runtime
 from solver.uses.emit.text import identifier, quoted
 
-#: As many as certile_levels.h has room for.
+#: As many as certile_channels.h has room for.
 MOST_CHANNELS = 16
-RUNTIME = "certile_check.h certile_check.c certile_dma.h certile_tile.h certile_levels.h certile_levels.c".split()
+RUNTIME = (
+    "certile_check.h certile_check.c certile_dma.h certile_tile.h certile_channels.h certile_channels.c "
+    "certile_levels.h certile_levels.c"
+).split()
 
 MAKEFILE = """\
 # make run: build, run, and check.
