@@ -385,8 +385,7 @@ class FusionPart(Part[Runs]):
 
     def _through(self, runs: Runs, most: int = MOST) -> Runs:
         """With the nests that bring tiles through nearer memories, where there are any."""
-        near = self.groups.near
-        if near is None or runs.near:
+        if (near := self.groups.near) is None or runs.near:
             return runs
         runs = replace(runs, queue=self.laid(runs).queue)
         return replace(runs, near=near.said((), self.timelines.near_steps(runs, self.numbered(runs)), most))
