@@ -355,7 +355,8 @@ def plain(value: Any) -> Json:
     if isinstance(value, Stage):  # of the network, not decided
         return value.name
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.compare}
+        told = (one.name for one in fields(value) if one.compare and (one.name != "near" or value.near))  # as in files
+        return {name: plain(getattr(value, name)) for name in told}
     if isinstance(value, BaseModel):
         return plain(dict(value))
     if isinstance(value, Mapping):
