@@ -31,9 +31,10 @@ import numpy as np
 from formulations.fusion.strips import Ints
 from formulations.levels.quick import nests
 from hwmodels.levels.near import near_price, near_ticks
-from hwmodels.levels.price import levels_of
+from hwmodels.levels.price import levels_of, window_of
 from hwmodels.levels.replay.near import NearReplay
 from hwmodels.levels.schedule import Box, LevelNest, NearStep, layer_of, near_machine
+from hwmodels.nest.price.pieces import Window
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
@@ -183,8 +184,7 @@ class Near:
     def kinds(self, t: int, rows: Ints, columns: Ints) -> tuple[list[Kind], Ints]:
         """The kinds of all pieces of some rows and columns, (2, pieces) each, and which one every piece has."""
         layer = self.layers[t]
-        tall = _sides(rows, layer.stride_h, layer.dilation_h, layer.pad_top, layer.kh, layer.h)
-        wide = _sides(columns, layer.stride_w, layer.dilation_w, layer.pad_left, layer.kw, layer.l)
+        tall, wide = _sides(rows, window_of(layer, "r")), _sides(columns, window_of(layer, "c"))
         high, at = np.unique(tall, axis=1, return_inverse=True)
         broad, across = np.unique(wide, axis=1, return_inverse=True)
         made = [
@@ -199,8 +199,8 @@ class Near:
         """The boxes of tiles, with where each dimension begins and ends, (tiles,) each."""
         layer = self.layers[t]
         size = {d: ranges[d][1] - ranges[d][0] for d in DIMS}
-        tall = _edges(ranges["r"], ranges["i"], layer.stride_h, layer.dilation_h, layer.pad_top, layer.h)
-        wide = _edges(ranges["c"], ranges["j"], layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
+        tall = _padding(*ranges["r"], *ranges["i"], window_of(layer, "r"))
+        wide = _padding(*ranges["c"], *ranges["j"], window_of(layer, "c"))
         parts = np.any([size[d] < layer.extent(d) for d in "nij"], axis=0)
         each = np.stack([*(size[d] for d in "bgmnrcij"), *tall, *wide, parts], axis=1)
         rows: list[list[Any]] = each.tolist()
@@ -243,25 +243,18 @@ def _all_read(layer: Layer) -> bool:
     return rows and layer.stride_w <= layer.kw and layer.dilation_w == 1
 
 
-def _sides(spans: Ints, stride: int, dilation: int, pad: int, taps: int, size: int) -> Ints:
+def _sides(spans: Ints, window: Window) -> Ints:
     """Of pieces how long they are, and what of their windows is padding before and behind, (3, pieces)."""
-    before, behind = _padding(spans[0], spans[1], 0, taps, stride, dilation, pad, size)
-    return np.stack([spans[1] - spans[0], before, behind])
-
-
-def _edges(
-    spans: tuple[Ints, Ints], taps: tuple[Ints, Ints], stride: int, dilation: int, pad: int, size: int
-) -> tuple[Ints, Ints]:  # fmt: skip
-    return _padding(*spans, *taps, stride, dilation, pad, size)
+    return np.stack([spans[1] - spans[0], *_padding(spans[0], spans[1], 0, window.taps, window)])
 
 
 def _padding(
-    begin: Ints, end: Ints, first: Ints | int, last: Ints | int, stride: int, dilation: int, pad: int, size: int
+    begin: Ints, end: Ints, first: Ints | int, last: Ints | int, window: Window
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """What of the windows of some outputs, of taps `first` to `last` (excluded), lies before and behind the input."""
-    low = begin * stride - pad + first * dilation
-    high = (np.maximum(end, begin + 1) - 1) * stride - pad + (last - 1) * dilation + 1
-    before, behind = np.maximum(0, -low), np.maximum(0, high - size)
+    low = begin * window.stride - window.pad + first * window.dilation
+    high = (np.maximum(end, begin + 1) - 1) * window.stride - window.pad + (last - 1) * window.dilation + 1
+    before, behind = np.maximum(0, -low), np.maximum(0, high - window.size)
     most = high - low - 1  # a row is read where all are padding
     before = np.minimum(before, most)
     return before, np.minimum(behind, most - before)

@@ -25,6 +25,7 @@ from math import prod
 
 import numpy as np
 
+from hwmodels.levels.price import window_of
 from hwmodels.levels.schedule import Cut, LevelNest, Stay
 from hwmodels.nest.price.bilinear import Ints
 from instances.machine.levels import Level
@@ -109,12 +110,8 @@ class _Quick:
     # ---- tiles -------------------------------------------------------------------------------------------------------
 
     def _window(self, rows: Ints, axis: str) -> Ints:
-        one = self.layer
-        stride, dilation, taps, size = (
-            (one.stride_h, one.dilation_h, one.kh, one.h) if axis == "r"
-            else (one.stride_w, one.dilation_w, one.kw, one.l)
-        )  # fmt: skip
-        read: Ints = np.minimum((rows - 1) * stride + (taps - 1) * dilation + 1, size)
+        one = window_of(self.layer, axis)
+        read: Ints = np.minimum((rows - 1) * one.stride + one.reach, one.size)
         return read
 
     def _tiles(self, sizes: _Sizes, batch: int) -> dict[str, Ints]:

@@ -149,7 +149,7 @@ class Timelines:
         self.net, self.machine = layers.found, layers.machine
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self._known: dict[Runs, Laid] = {}
-        self._nears: dict[tuple[NearStep, ...], Near | None] = {}
+        self._nears: dict[tuple[NearStep, ...], Near] = {}
         self._runs: dict[object, _Sized] = {}
         self._drafted: tuple[Runs, list[_Drafted] | None] | None = None
 
@@ -159,24 +159,24 @@ class Timelines:
         Raises InputError if there is no timeline with that queue.
         """
         if runs not in self._known:
-            self._look(runs)
+            self._look(runs.near)
             each = list(numbered)
             self._known[runs] = self._found(runs, each) if runs.queue is None else self._given(each, runs.queue)
         return self._known[runs]
 
-    def _look(self, runs: Runs) -> None:
-        """Have steps bring their tiles through nearer memories as a plan says, if it does."""
+    def _look(self, said: tuple[NearStep, ...] = ()) -> None:
+        """Have steps bring their tiles through nearer memories as a plan says, or as the table does."""
         if (own := self.prices.groups.near) is None:
             return
-        if runs.near not in self._nears:
-            self._nears = {(): own, runs.near: Near(own.layers, own.machine, runs.near)} if runs.near else {(): own}
-        self.near = self._nears[runs.near]
+        if said and said not in self._nears:
+            self._nears = {said: Near(own.layers, own.machine, said)}
+        self.near = self._nears[said] if said else own
 
     def near_steps(self, runs: Runs, numbered: Iterable[Numbered]) -> list[list[list[tuple[int, Box]]]]:
         """By run and step the boxes that go through nearer memories."""
         each = [*numbered]
         laid = self.laid(runs, each)
-        self._look(runs)
+        self._look(runs.near)
         assert self.near is not None
         first = self.demands.sizes(self.room)[:1] * len(each)
         sizes = first if laid.queue is None else _sizes(laid.queue, len(each))
@@ -219,13 +219,14 @@ class Timelines:
     def _drafts(self, runs: Runs, numbered: list[Numbered]) -> list[_Drafted] | None:
         """Steps and transfers of all sizes, those with the best first order first; None if there are too many."""
         if self._drafted is None or self._drafted[0] != runs:
+            self._look(runs.near)
             sizes = self.demands.sizes(self.room)
             sources = self._sources(numbered, [sizes[0]] * len(numbered))
             made: list[_Drafted] | None = None
             if sum(source.steps.transfers for source in sources) <= MOST_MOVES:
                 several = any(isinstance(run, FusedRun) for *_, run in numbered)
                 each = [[source.part for source in sources]]
-                each += [self.parts(numbered, *most) for most in sizes[1:] if several]
+                each += [self._parts(numbered, [most] * len(numbered)) for most in sizes[1:] if several]
                 made = [self._draft(parts, [size] * len(parts)) for parts, size in zip(each, sizes, strict=False)]
                 if not self.demands.fixed:
                     made.sort(key=lambda one: one.quality)
@@ -282,6 +283,7 @@ class Timelines:
         """
         if (queue := runs.queue) is None:
             raise InputError("too many transfers: none is prefetched")
+        self._look(runs.near)
         each = [*numbered]
         sizes = _sizes(queue, len(each))
         parts = self._parts(each, sizes)
@@ -308,6 +310,7 @@ class Timelines:
 
     def parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
         """The steps and transfers of every run by itself."""
+        self._look()
         each = [*numbered]
         return self._parts(each, [(most, maps or most)] * len(each))
 
@@ -318,7 +321,7 @@ class Timelines:
         """The steps and transfers of a plan with what makes them; None where none is prefetched."""
         each = list(numbered)
         laid = self.laid(runs, each)
-        self._look(runs)
+        self._look(runs.near)
         if (queue := laid.queue) is None:
             return None
         return Carried(laid, [source.steps for source in self._sources(each, _sizes(queue, len(each)))])
@@ -339,7 +342,7 @@ class Timelines:
     def _sized(self, first: int, run: FusedRun | LayerRun, beside: int, ticks: int, size: int) -> _Sized:
         """A run with weights that stay from it on; the same wherever in the memory it lies."""
         bare = replace(run, banks=(), residents={store: (rows, ()) for store, (rows, _) in run.residents.items()})
-        key = first, bare, beside, ticks, size, id(self.near)
+        key = first, bare, beside, ticks, size, self.near
         if key not in self._runs:
             if len(self._runs) == KEPT:
                 self._runs.pop(next(iter(self._runs)))
@@ -358,10 +361,12 @@ class Timelines:
 
     def part(self, first: int, run: FusedRun | LayerRun, beside: int, most: int, maps: int) -> Part:
         """The steps of a run from a layer on, beside which so many bytes lie on chip."""
+        self._look()
         return self._steps(first, run, beside)((most, maps)).part()
 
     def alone(self, step: int, run: LayerRun, beside: int) -> Part:
         """The steps of a layer by itself, beside which so many bytes lie on chip."""
+        self._look()
         return self._nest(step, run, beside).part()
 
     def _nest(self, step: int, run: LayerRun, beside: int) -> NestSteps:

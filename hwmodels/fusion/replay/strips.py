@@ -169,8 +169,9 @@ class Walk:
         t = self.run.first
         while t <= self.run.last:
             last = turns[t].last if t in turns else t
-            for k in (k for u in range(t, last + 1) for k in self._loads[u]):
-                yield visit.moment("load", k, "made")
+            for u in range(t, last + 1):
+                for k in self._loads[u]:
+                    yield visit.moment("load", k, "made")
             if t in turns:
                 yield from self._turns(visit, turns[t])
             yield visit.moment("make", last - self.run.first, "made")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from hwmodels.levels.replay.walk import walk
 from hwmodels.levels.schedule import Box, Cut, LevelNest, NearStep, layer_of, near_machine
@@ -31,15 +32,13 @@ class NearReplay:
 
         `taken`: ticks of its steps, or of one for all of them.
         """
-        made, least = sum(self.macs(t, box) for some in steps for t, box in some), list[int]()
-        if made != macs:
+        boxes = [one for some in steps for one in some]
+        if (made := sum(self.macs(t, box) for t, box in boxes)) != macs:
             yield f"{name}: boxes of its steps make {made:,} MACs of {macs:,}"
-        said = dict[str, None]()
-        for some in steps:
-            ticks, faults = self.ticks(nests, some)
-            least.append(sum(ticks))
-            said |= dict.fromkeys(faults)
-        yield from said
+        ticks, faults = self.ticks(nests, boxes)
+        yield from faults
+        each = iter(ticks)
+        least = [sum(islice(each, len(some))) for some in steps]
         for k, (mine, step) in enumerate(zip(least if len(taken) > 1 else [sum(least)], taken, strict=True), 1):
             if step < mine:
                 yield f"{name}: step {k} takes {step:,} ticks, its nests take {mine:,}"
